@@ -1,10 +1,11 @@
 """The generalised logistic loss of every row, c_i / s log(1 + exp(s (kink - z_i))), in single passes over margins."""
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
-from libc.math cimport INFINITY, fabs, isfinite, sqrt
+from libc.math cimport INFINITY, fabs, sqrt
 
-from mdlearn._solvers.clones cimport MDLEARN_LANES
-from mdlearn._solvers.exponential cimport mdlearn_exp_one_double
+from mdlearn._solvers.logistic_loops cimport (
+    balance, length, mdlearn_logistic_entropy, mdlearn_logistic_loss, mdlearn_logistic_slopes,
+)
 from mdlearn._solvers.rows cimport add, inner
 
 ctypedef void (*syrk_t)(
@@ -13,114 +14,6 @@ ctypedef void (*syrk_t)(
 ctypedef void (*posv_t)(
     char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info,
 ) noexcept nogil
-
-cdef enum:
-    TRIALS = 40
-    BALANCING_TURNS = 4
-
-cdef double LEAST_PART = 1e-3  # of a bracket, that a trial leaves behind
-
-
-cdef extern from *:
-    """
-    #if defined(_MSC_VER)
-    #define MDLEARN_ALONE __restrict
-    #else
-    #define MDLEARN_ALONE restrict
-    #endif
-    /* exp(-|t|); what is no number stays none. */
-    MDLEARN_INLINE double mdlearn_small(double t)
-    {
-        const double size = fabs(t), e = mdlearn_exp_one_double(-size);
-        return size == size ? e : size;
-    }
-
-    /* Sums of m rows, LANES side by side: `terms(sums, first row, number of rows)` is written once. */
-    #define MDLEARN_ROWS(m, terms)                                                                         \\
-        for (i = 0; i + MDLEARN_LANES <= m; i += MDLEARN_LANES)                                            \\
-            for (k = 0; k < MDLEARN_LANES; k++) {                                                          \\
-                terms                                                                                      \\
-            }                                                                                              \\
-        for (k = 0; i + k < m; k++) {                                                                      \\
-            terms                                                                                          \\
-        }
-
-    MDLEARN_INLINE double mdlearn_sum_of_lanes(const double *parts)
-    {
-        double total = 0.0;
-        Py_ssize_t k;
-        for (k = 0; k < MDLEARN_LANES; k++)
-            total += parts[k];
-        return total;
-    }
-
-    MDLEARN_CLONES static double mdlearn_logistic_slopes(
-        const double *z, const double *caps, double sharpness, double kink, double *MDLEARN_ALONE u, double *MDLEARN_ALONE bends,
-        Py_ssize_t m)
-    {
-        double parts[MDLEARN_LANES] = {0};
-        Py_ssize_t i, k;
-        MDLEARN_ROWS(m,
-            const double c = caps[i + k]; const double t = sharpness * (kink - z[i + k]); const double e = mdlearn_small(t);
-            const double q = 1.0 / (1.0 + e);
-            u[i + k] = c * (t >= 0.0 ? q : e * q);
-            bends[i + k] = sharpness * c * (e * q * q);
-            parts[k] += c * ((t > 0.0 ? t : 0.0) + mdlearn_log1p_one(e));
-        )
-        return mdlearn_sum_of_lanes(parts) / sharpness;
-    }
-
-    MDLEARN_CLONES static double mdlearn_logistic_loss(
-        const double *z, const double *caps, double sharpness, double kink, Py_ssize_t m)
-    {
-        double parts[MDLEARN_LANES] = {0};
-        Py_ssize_t i, k;
-        MDLEARN_ROWS(m,
-            const double t = sharpness * (kink - z[i + k]);
-            parts[k] += caps[i + k] * ((t > 0.0 ? t : 0.0) + mdlearn_log1p_one(mdlearn_small(t)));
-        )
-        return mdlearn_sum_of_lanes(parts) / sharpness;
-    }
-
-    MDLEARN_CLONES static double mdlearn_logistic_entropy(const double *beta, const double *caps, Py_ssize_t m)
-    {
-        double parts[MDLEARN_LANES] = {0};
-        Py_ssize_t i, k;
-        MDLEARN_ROWS(m,
-            const double c = caps[i + k]; const double p = beta[i + k] / (c > 0.0 ? c : 1.0);
-            const double low = p > 0.0 ? p : 0.0; const double high = p < 1.0 ? 1.0 - p : 0.0;
-            parts[k] += c * (mdlearn_x_log_x(low) + mdlearn_x_log_x(high));
-        )
-        return mdlearn_sum_of_lanes(parts);
-    }
-
-    /* First and second derivatives along dz, at z + t dz, of the line with slopes u less the loss. */
-    MDLEARN_CLONES static void mdlearn_logistic_along(
-        const double *z, const double *dz, const double *caps, double sharpness, double kink, const double *u, double t,
-        Py_ssize_t m, double *slope, double *curve)
-    {
-        double slopes[MDLEARN_LANES] = {0}, curves[MDLEARN_LANES] = {0};
-        Py_ssize_t i, k;
-        MDLEARN_ROWS(m,
-            const double c = caps[i + k]; const double x = sharpness * (kink - z[i + k] - t * dz[i + k]);
-            const double e = mdlearn_small(x); const double q = 1.0 / (1.0 + e);
-            slopes[k] += (u[i + k] - c * (x >= 0.0 ? q : e * q)) * dz[i + k];
-            curves[k] += sharpness * c * (e * q * q) * dz[i + k] * dz[i + k];
-        )
-        *slope += mdlearn_sum_of_lanes(slopes);
-        *curve += mdlearn_sum_of_lanes(curves);
-    }
-    """
-    double mdlearn_logistic_slopes(
-        const double *z, const double *caps, double sharpness, double kink, double *u, double *bends, Py_ssize_t m,
-    ) noexcept nogil
-    double mdlearn_logistic_loss(
-        const double *z, const double *caps, double sharpness, double kink, Py_ssize_t m) noexcept nogil
-    double mdlearn_logistic_entropy(const double *beta, const double *caps, Py_ssize_t m) noexcept nogil
-    void mdlearn_logistic_along(
-        const double *z, const double *dz, const double *caps, double sharpness, double kink, const double *u, double t,
-        Py_ssize_t m, double *slope, double *curve) noexcept nogil
-
 
 cdef double look(
     const double[::1] z, const double[::1] caps, double sharpness, double kink, double[::1] u, double[::1] bends,
@@ -169,42 +62,6 @@ def entropy(const double[::1] beta, const double[::1] caps):
     return total
 
 
-cdef double length(
-    const double[::1] z, const double[::1] dz, const double[::1] caps, double sharpness, double kink,
-    const double[::1] u, double start, double bend, double close,
-) noexcept nogil:
-    cdef int trial
-    cdef double low = 0.0, high = INFINITY, t = 1.0, value, curve
-    cdef bint near
-    if not start < 0.0:
-        return INFINITY
-    for trial in range(TRIALS):
-        value, curve = start + t * bend, bend
-        if z.shape[0]:
-            mdlearn_logistic_along(
-                &z[0], &dz[0], &caps[0], sharpness, kink, &u[0], t, z.shape[0], &value, &curve)
-        near = not fabs(value) > close * fabs(start)
-        # Before the minimum the function has fallen; as near behind it, it may have risen by any amount.
-        if near and not value > 0.0:
-            return t if isfinite(t) else INFINITY
-        if value < 0.0:
-            low = t
-        else:
-            high = t
-        t = min(t - (2.0 if near else 1.0) * value / curve, 8.0 * t) if curve > 0.0 else 8.0 * t
-        if high < INFINITY:
-            # A line through a flat end of the slope leads back to the other end, give or take rounding.
-            if not low + LEAST_PART * (high - low) < t < high:
-                t = 0.5 * (low + high)
-        elif not t > low:
-            t = 8.0 * low
-        if t == low or t == high:
-            break
-    if low > 0.0:
-        t = low
-    return t if isfinite(t) else INFINITY
-
-
 def minimum(
     const double[::1] z, const double[::1] dz, const double[::1] caps, double sharpness, double kink,
     const double[::1] u, double start, double bend, double close,
@@ -215,10 +72,12 @@ def minimum(
     """
     cdef Py_ssize_t m = z.shape[0]
     cdef double t
+    if m == 0:
+        raise ValueError("there are no margins")
     if dz.shape[0] != m or caps.shape[0] != m or u.shape[0] != m:
         raise ValueError("margins, steps, caps and multipliers differ in length")
     with nogil:
-        t = length(z, dz, caps, sharpness, kink, u, start, bend, close)
+        t = length(&z[0], &dz[0], &caps[0], sharpness, kink, &u[0], m, start, bend, close)
     return t
 
 
@@ -265,29 +124,6 @@ cdef int direction(
     return info
 
 
-cdef bint balance(
-    const double[:, ::1] B, const double[::1] caps, double total, double left, double[::1] beta,
-) noexcept nogil:
-    """Bring multipliers within their bounds to a sum of `total` of the last column; say whether they can have it."""
-    cdef Py_ssize_t i, last = B.shape[1] - 1
-    cdef double excess, size, space, share
-    cdef int turn
-    for turn in range(BALANCING_TURNS):
-        excess, size, space = -total, 0.0, 0.0
-        for i in range(beta.shape[0]):
-            excess += B[i, last] * beta[i]
-            size += beta[i]
-            space += min(beta[i], caps[i] - beta[i])
-        if fabs(excess) <= left * size:
-            return True
-        share = excess / space if space > 0.0 else INFINITY
-        if not fabs(share) < 1.0:
-            return False
-        for i in range(beta.shape[0]):
-            beta[i] -= share * B[i, last] * min(beta[i], caps[i] - beta[i])
-    return True
-
-
 cdef double bound(
     const double[:, ::1] B, const double[::1] fixed, const double[::1] caps, double sharpness, double kink,
     bint free, double left, double[::1] beta, double* element,
@@ -297,7 +133,7 @@ cdef double bound(
     cdef double total = 0.0
     for i in range(beta.shape[0]):
         beta[i] = min(max(beta[i], 0.0), caps[i])
-    if free and not balance(B, caps, -fixed[n - 1], left, beta):
+    if free and not balance(&B[0, n - 1], n, &caps[0], beta.shape[0], -fixed[n - 1], left, &beta[0]):
         return -INFINITY
     for j in range(n):
         element[j] = fixed[j]
@@ -358,7 +194,8 @@ def newton_step(
             if not (fabs(left) <= full * fabs(start) and rise <= rounding):
                 for i in range(k):
                     z[i] -= dz[i]
-                t = length(z, dz, caps, sharpness, kink, before, start, bend, close)
+                t = length(
+                    &z[0], &dz[0], &caps[0], sharpness, kink, &before[0], k, start, bend, close)
                 t = t if t < INFINITY else 0.0
                 for i in range(k):
                     z[i] += t * dz[i]

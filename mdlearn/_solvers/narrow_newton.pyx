@@ -5,13 +5,14 @@ c_i. A squared hinge is its own envelope: centre 0, no cap. Rows are padded with
 do the same operations however wide these are: the bits are the same.
 """
 
-from libc.math cimport INFINITY, fabs, isfinite, sqrt
+from libc.math cimport INFINITY, fabs, isfinite
 from libc.string cimport memcpy, memset
 
 from mdlearn._solvers.narrow_loops cimport (
     mdlearn_adjoint, mdlearn_advance, mdlearn_along, mdlearn_envelopes, mdlearn_gram, mdlearn_margins, mdlearn_recentre,
     mdlearn_scaled,
 )
+from mdlearn._solvers.narrow_matrices cimport factor, half_solve, solve
 from mdlearn._solvers.rows cimport add, inner
 
 cdef enum:
@@ -157,45 +158,6 @@ cdef inline void times(const double[:, ::1] A, const double* x, double* out, Py_
     cdef Py_ssize_t j
     for j in range(n):
         out[j] = inner(&A[j, 0], x, n) if A.shape[0] else x[j]
-
-
-cdef bint factor(double* M, Py_ssize_t apart, Py_ssize_t n, double* v) noexcept nogil:
-    """Replace the lower triangle of M, whose rows are `apart`, by its Cholesky factor; say whether there is one."""
-    cdef Py_ssize_t i, j, k, whole
-    cdef double pivot, *below = v + apart
-    below[0] = 0.0
-    for j in range(n):
-        whole = (j + 7) // 8 * 8
-        memcpy(v, M + j * apart, j * sizeof(double))
-        for k in range(j, whole):  # what is right of the diagonal is multiplied by zeros
-            v[k] = 0.0
-        mdlearn_adjoint(M + j * apart, apart, n - j, whole, v, below)
-        pivot = M[j * apart + j] - below[0]
-        if not 0.0 < pivot < INFINITY:
-            return False
-        pivot = sqrt(pivot)
-        M[j * apart + j] = pivot
-        pivot = 1.0 / pivot
-        for i in range(j + 1, n):
-            M[i * apart + j] = (M[i * apart + j] - below[i - j]) * pivot
-    return True
-
-
-cdef double half_solve(const double* L, Py_ssize_t apart, Py_ssize_t n, const double* x, double* y) noexcept nogil:
-    """Solve L y = x; return the squared length of y."""
-    cdef Py_ssize_t j
-    for j in range(n):
-        y[j] = (x[j] - inner(L + j * apart, y, j)) / L[j * apart + j]
-    return inner(y, y, n)
-
-
-cdef void solve(const double* L, Py_ssize_t apart, Py_ssize_t n, double* x) noexcept nogil:
-    """Solve L L'x = x in place."""
-    cdef Py_ssize_t j
-    half_solve(L, apart, n, x, x)
-    for j in range(n - 1, -1, -1):
-        x[j] /= L[j * apart + j]
-        add(L + j * apart, 1, x, j, -x[j])
 
 
 cdef inline double half_square(NarrowNewton p, const double* x) noexcept nogil:

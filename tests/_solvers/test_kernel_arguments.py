@@ -32,6 +32,7 @@ from mdlearn._solvers import (
     known_rows,
     lloyd,
     logistic,
+    narrow_logistic,
     narrow_newton,
     narrow_scatter,
     products,
@@ -221,6 +222,14 @@ def narrow_steps(w, centre, counts, beta, alpha, z, dual, made_of, **given):
     newton.point(w, beta, alpha, z, dual)
 
 
+def narrow_logistic_steps(start, beta, alpha, made_of, w, **given):
+    rest = {"free": True, "least_bend": 0.1, "full": 0.3, "close": 0.1, "rounding": 1e-13, "left_over": 1e-14}
+    newton = narrow_logistic.NarrowLogistic(alpha=made_of, sharpness=2.0, kink=1.0, **rest, stride=1, far=0.1, **given)
+    newton.begin(start)
+    newton.steps(5, 0.1)
+    newton.point(w, beta, alpha)
+
+
 CASES = {
     "apg.slopes": (apg.slopes, {"F": one(M, K), **TERMS, "rest": one(3, K)}),
     "apg.bends": (apg.bends, {"F": one(M, K), **TERMS}),
@@ -311,6 +320,11 @@ CASES = {
                                            "columns": np.zeros((4, M))}),
     "logistic.minimum": (logistic.minimum, {"z": one(M), "dz": one(M), "caps": one(M), "sharpness": 2.0, "kink": 1.0,
                                             "u": one(M), "start": -1.0, "bend": 1.0, "close": 0.1}),
+    "narrow_logistic.NarrowLogistic": (
+        narrow_logistic_steps,
+        {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "made_of": one(M), "fixed": one(D),
+         "table": np.zeros((11, 16)), "vectors": np.zeros((8, D + 8)), "M": np.zeros((D, D + 8)),
+         "room": np.zeros((D + 8, 256)), "start": one(D), "w": one(D), "beta": one(M), "alpha": one(M)}),
     "narrow_newton.NarrowNewton": (
         narrow_steps,
         {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "softness": one(M), "made_of": one(M), "A": np.eye(D),

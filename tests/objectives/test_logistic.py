@@ -195,7 +195,7 @@ def test_csr_and_float32(lam):
     dense = mdlearn.fit("l2lr", X, y, lam=lam, tol=1e-12)
     sparse = mdlearn.fit("l2lr", sp.csr_matrix(X), y, lam=lam, tol=1e-12)
     small = mdlearn.fit("l2lr", X.astype(np.float32), y, lam=lam)  # to a gap of 1e-6: three digits of coefficients
-    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-10)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=3e-6)  # of 1e-12: six digits, by other steps
     assert small.coef_.dtype == np.float32 and small.certificate.converged
     np.testing.assert_allclose(small.coef_, dense.coef_, atol=3e-3)
 

@@ -71,7 +71,7 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
 def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNewton]:
     """Newton start of the hybrid solver on a logistic loss: on samples of growing size, then on all rows."""
     ridge = problem.quadratic.times(np.ones(problem.width))
-    w, alpha = _starting_coefficients(problem), _starting_row_weights(problem)
+    w, alpha = starting_coefficients(problem), starting_row_weights(problem)
     afresh, factor = problem.column.start is None and not problem.small, None
     step = _step_of_first_sample(problem) if afresh else 0
     while step > 2:
@@ -135,13 +135,13 @@ def warm_newton_start(problem: LossColumn) -> SemismoothNewton:
     """Newton start of the hybrid solver at the solution that a column starts with."""
     column, start = problem.column, problem.column.start
     assert start is not None
-    w = _starting_coefficients(problem)
+    w = starting_coefficients(problem)
     _, guess = start_multipliers(column, start, problem.margins(w))
     if problem.soft:
-        return SemismoothNewton(problem, w, guess[0], 0.0, _starting_row_weights(problem))
+        return SemismoothNewton(problem, w, guess[0], 0.0, starting_row_weights(problem))
     between = int(np.count_nonzero((guess[0] > 0) & (guess[0] < problem.caps)))
     return SemismoothNewton(
-        problem, w, guess[0], starting_steepness(problem, w, between), _starting_row_weights(problem)
+        problem, w, guess[0], starting_steepness(problem, w, between), starting_row_weights(problem)
     )
 
 
@@ -183,16 +183,16 @@ def _step_of_first_sample(problem: LossColumn) -> int:
     return step if step > 2 else few if few >= LEAST_STEP_OF_FEW else 1
 
 
-def _starting_row_weights(problem: LossColumn) -> np.ndarray:
+def starting_row_weights(problem: LossColumn) -> np.ndarray:
     """Weights of the rows in a Newton start's coefficients; those of 0 where a start has none."""
     column, start = problem.column, problem.column.start
     if start is None or start.alpha is None:
         return problem.nothing
     made: np.ndarray = column.y * start.alpha - column.pull
-    return made - column.spread(problem.margins(_starting_coefficients(problem))) if column.kappa > 0 else made
+    return made - column.spread(problem.margins(starting_coefficients(problem))) if column.kappa > 0 else made
 
 
-def _starting_coefficients(problem: LossColumn) -> np.ndarray:
+def starting_coefficients(problem: LossColumn) -> np.ndarray:
     """Coefficients of the hybrid solver's Newton start, with the intercept; zeros without a start."""
     start = problem.column.start
     if start is None:

@@ -8,7 +8,8 @@ sample of the rows; over very many columns by its diagonal.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
+from typing import Protocol
 
 import numpy as np
 
@@ -59,6 +60,14 @@ ROUNDED_COEFFICIENT = 1e-9
 """Difference of a coefficient, as a share of the largest, that such steps' rounding makes."""
 BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
 """Most corrections of multipliers for a free bias, and the share of their sum that may be left."""
+
+
+class HasGap(Protocol):
+    """Newton's method of the hybrid solver at a place with a gap between objective and bound."""
+
+    @property
+    def gap(self) -> float:
+        """Objective less bound."""
 
 
 class SmoothBlock:
@@ -163,16 +172,9 @@ class SmoothNewton:
         """Objective less bound."""
         return self.objective - self.lower_bound
 
-    def steps(self) -> Generator[bool, None, None]:
+    def steps(self) -> Generator[int, None, None]:
         """Go on; yield True at every new place, False as a heartbeat. Ends where steps lead on no more, or crawl."""
-        taken, before = 0, math.inf
-        for new in self._all_steps():
-            yield new
-            taken += new
-            if new and taken % CRAWLING_STEPS == 0:
-                if not self.gap < CRAWLING_GAP * before:
-                    return
-                before = self.gap
+        return steps_until_crawling(self, self._all_steps())
 
     def _all_steps(self) -> Generator[bool, None, None]:
         p = self.problem
@@ -354,6 +356,18 @@ class SmoothNewton:
         if self.free:
             diagonal[-1] = max(diagonal[-1], self.least_bend)
         return diagonal
+
+
+def steps_until_crawling(newton: HasGap, steps: Iterable[int]) -> Generator[int, None, None]:
+    """Yield the numbers of steps of Newton's method on smooth losses, until many have hardly closed its gap."""
+    taken, due, before = 0, CRAWLING_STEPS, math.inf
+    for new in steps:
+        yield new
+        taken += new
+        if taken >= due:
+            if not newton.gap < CRAWLING_GAP * before:
+                return
+            before, due = newton.gap, taken + CRAWLING_STEPS
 
 
 def _balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:

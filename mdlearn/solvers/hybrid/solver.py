@@ -25,7 +25,7 @@ from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
 from mdlearn.solvers.hybrid.descent import DualDescent
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
-from mdlearn.solvers.hybrid.narrow import NarrowHinges
+from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, NarrowSteps
 from mdlearn.solvers.hybrid.narrow_rows import are_narrow
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
@@ -145,11 +145,16 @@ class Hybrid(Solver):
         try:
             problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
             places = SweepOffers(problem)
-            if column.terms[0].kind == "logistic":
+            narrow, logistic = are_narrow(shared.rows), column.terms[0].kind == "logistic"
+            if narrow and logistic:
+                steps = NarrowLogisticSteps(problem, shared.narrow, form.bias == "free")
+                yield from _hybrid_newton_steps(steps, places)
+                return
+            if logistic:
                 problem.quadratic = yield from shared.quadratic(column)
                 yield from _hybrid_newton_steps((yield from newton_start.logistic_newton_start(problem)), places)
                 return
-            if column.start is None and are_narrow(shared.rows):
+            if narrow and column.start is None:
                 yield from _hybrid_newton_steps(NarrowHinges(problem, shared.narrow), places)
                 return
             if whitening_pays(problem):
@@ -198,9 +203,9 @@ class Hybrid(Solver):
         return SemismoothNewton(problem, w, beta, steepness, alpha)
 
 
-def _hybrid_report(newton: SemismoothNewton | SmoothNewton | NarrowHinges) -> Report:
+def _hybrid_report(newton: SemismoothNewton | SmoothNewton | NarrowSteps) -> Report:
     """Report the hybrid solver's point after a Newton step: coefficients, multipliers, and weights of the rows."""
-    if isinstance(newton, NarrowHinges):
+    if isinstance(newton, NarrowSteps):
         return newton.report()
     problem, column = newton.problem, newton.problem.declared
     sigma, alpha = column.spread(newton.z), newton.made_of
@@ -209,7 +214,7 @@ def _hybrid_report(newton: SemismoothNewton | SmoothNewton | NarrowHinges) -> Re
     return Report.estimated(newton.objective, newton.lower_bound, point)
 
 
-def _hybrid_newton_steps(newton: SemismoothNewton | SmoothNewton | NarrowHinges, places: SweepOffers) -> Steps:
+def _hybrid_newton_steps(newton: SemismoothNewton | SmoothNewton | NarrowSteps, places: SweepOffers) -> Steps:
     """Offer the hybrid solver's point after every Newton step; end where steps lead on no more."""
     lowest, highest, stalled = math.inf, -math.inf, 0
     make = partial(_hybrid_report, newton)

@@ -50,7 +50,7 @@ def test_a_factor_serves_several_steps(bias, a, counted):
 @pytest.mark.parametrize("bias", BIASES)
 def test_multipliers_of_every_step_by_a_factor_make_its_coefficients(bias, monkeypatch):
     """Steps by the factor of a sample lead to coefficients that are sums of rows: R' towards, for any iterations."""
-    X, y = sample(6000, 60, noise=4.0)
+    X, y = sample(6000, 80, noise=4.0)
     seen, direction = [], smooth.SmoothNewton._direction
 
     def noted(self, slope):
@@ -79,7 +79,7 @@ def test_dual_coefficients_after_steps_by_a_factor_are_known(tol, monkeypatch):
 
 def test_a_short_step_is_followed_by_a_new_factor(counted, monkeypatch):
     """Where the factor of a sample leads a hundredth of the way, the next step is made with the present one."""
-    X, y = sample(6000, 60, noise=4.0)
+    X, y = sample(6000, 80, noise=4.0)
     find, evaluated = smooth.logistic.minimum, []
 
     def short(*given):

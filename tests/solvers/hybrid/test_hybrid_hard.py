@@ -9,7 +9,7 @@ import pytest
 from hybrid_cases import OBJECTIVES, Logistic, sample
 
 import mdlearn
-from mdlearn.solvers.hybrid import smooth
+from mdlearn.solvers.hybrid import narrow, narrow_rows, smooth
 from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.newton_start import WEAKER
 
@@ -68,9 +68,7 @@ def test_rows_beyond_its_digits_go_to_another_engine(loss):
 
 def test_a_step_that_leads_to_no_numbers_is_not_taken(monkeypatch):
     """Loss and bound of a step can be finite where its coefficients are not: the answer is the place before."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 4))
-    y = np.where(X[:, 0] + rng.standard_normal(60) > 0, 1, -1)
+    X, y = noise(400, 70)
     step, calls = smooth.logistic.newton_step, []
 
     def lost(*given):
@@ -114,18 +112,20 @@ def test_the_sample_of_second_derivatives_has_those_that_bend_most():
     assert smooth.SmoothNewton._sampled(newton, 5000) is bends
 
 
-def test_steps_that_crawl_are_left_to_another_engine(monkeypatch):
+@pytest.mark.parametrize("engine, columns", [(narrow.NarrowLogisticSteps, 65), (smooth.SmoothNewton, 0)])
+def test_steps_that_crawl_are_left_to_another_engine(engine, columns, monkeypatch):
     """Beside a sharp loss each goes a millionth of the way: 18,000 of them, where `newton` takes seven."""
     rng = np.random.default_rng(0)
     X, y = 5e4 * rng.standard_normal((20, 4)), (np.arange(20) >= 6).astype(int)
     X[:, 0] += 4e4 * (2 * y - 1)
-    places, steps = [], smooth.SmoothNewton.steps
+    monkeypatch.setattr(narrow_rows, "NARROW_COLUMNS", columns)
+    places, steps = [], engine.steps
 
     def counted(self):
         for new in steps(self):
-            places.extend([1] * new)
+            places.append(new)
             yield new
 
-    monkeypatch.setattr(smooth.SmoothNewton, "steps", counted)
+    monkeypatch.setattr(engine, "steps", counted)
     model = mdlearn.fit("mmlr", X, y, tol=1e-6)
-    assert model.certificate.converged and 10 < len(places) <= 400
+    assert model.certificate.converged and 10 < sum(places) <= 400

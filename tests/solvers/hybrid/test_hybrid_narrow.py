@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import chain
+
 import numpy as np
 import pytest
-from hybrid_cases import OBJECTIVES, optimum, sample
+from hybrid_cases import OBJECTIVES, SHARP, entropy, optimum, sample
 
 import mdlearn
+from mdlearn._solvers import narrow_logistic
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.hybrid import narrow_rows, solver
+from mdlearn.solvers.hybrid import narrow, narrow_rows, solver
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
-from mdlearn.solvers.hybrid.narrow import NarrowHinges
+from mdlearn.solvers.hybrid.narrow import NARROW_SAMPLE, NarrowHinges, NarrowLogisticSteps
 
 POWERS = {"hinge": 1, "squared": 2}
 
 
-def column_of(kind, m, d, variance=0.0, mean=0.0, weight=0.7, seed=0):
+def column_of(kind, m, d, variance=0.0, mean=0.0, weight=0.7, seed=0, bias="regularized"):
     """A loss column with weights that differ, one of them 0, and its parts."""
     rng = np.random.default_rng(seed)
     X, counts = rng.standard_normal((m, d)) + 1.0, rng.uniform(0.5, 2.0, m)
     counts[3] = 0.0
     y = np.where(X[:, 0] + 0.7 * rng.standard_normal(m) > 1.0, 1.0, -1.0)
-    column = Column(y, counts, variance, mean, (HingeTerm(weight, power=POWERS[kind]),))
+    term = LogisticTerm(weight, SHARP) if kind == "logistic" else HingeTerm(weight, power=POWERS[kind])
+    column = Column(y, counts, variance, mean, (term,))
     rows = AffineRows(DenseRows(X), True)
-    parts = ColumnParts(rows, (X * X).sum(axis=1), "regularized", True)
+    parts = ColumnParts(rows, (X * X).sum(axis=1), bias, kind != "logistic")
     return LossColumn(column, rows, parts.squares, parts.stored), parts, np.hstack([X, np.ones((m, 1))])
 
 
@@ -54,6 +59,116 @@ def dual(problem, kind, R, beta, sigma):
     if column.kappa > 0:
         value -= 0.5 * (sigma[used] ** 2 / c[used]).sum() / column.kappa
     return value
+
+
+def smooth_primal(problem, R, w, bias):
+    """Objective of a logistic column at coefficients, by the definition."""
+    column, held = problem.column, w[:-1] if bias == "free" else w
+    z, c = column.y * (R @ w), column.counts
+    loss = column.terms[0].weight * np.logaddexp(0.0, SHARP * (1.0 - z)) / SHARP
+    return 0.5 * held @ held - column.mean * (c @ z) / c.sum() + c @ loss
+
+
+def smooth_dual(problem, R, beta, bias):
+    """Value of its multipliers, which have to balance beside a free bias."""
+    column = problem.column
+    c, caps = column.counts, column.terms[0].weight * column.counts
+    assert (beta >= 0).all() and (beta <= caps).all()
+    w, used = R.T @ (column.y * (beta + column.mean * c / c.sum())), c > 0
+    if bias == "free":
+        assert abs(w[-1]) <= 1e-12 * np.abs(beta).sum()
+        w = w[:-1]
+    p = beta[used] / caps[used]
+    return beta.sum() - caps[used] @ (entropy(p) + entropy(1.0 - p)) / SHARP - 0.5 * w @ w
+
+
+@pytest.mark.parametrize("bias", ["regularized", "free"])
+@pytest.mark.parametrize("mean", [0.0, 2.0])
+@pytest.mark.parametrize("m, d, weight", [(61, 4, 0.7), (64, 21, 50.0), (30, 40, 0.7), (900, 5, 0.7), (7001, 3, 9.0)])
+def test_every_place_of_logistic_losses_states_its_own_objective_and_bound(bias, mean, m, d, weight):
+    """Objective, bound and what coefficients are made of, at all places; the gap closes within 20 of them."""
+    problem, parts, R = column_of("logistic", m, d, mean=mean, weight=weight, bias=bias)
+    newton = NarrowLogisticSteps(problem, parts.narrow, bias == "free")
+    for _ in zip(range(20), newton.steps()):
+        report = newton.report()
+        w = np.append(report.point.coef, report.point.intercept)
+        scale = abs(report.objective)
+        assert report.objective == pytest.approx(smooth_primal(problem, R, w, bias), abs=1e-11 * scale)
+        if report.lower_bound > -np.inf:
+            value = smooth_dual(problem, R, report.point.beta[0], bias)
+            assert report.lower_bound == pytest.approx(value, abs=1e-10 * (scale + abs(value)))
+        held = slice(None, -1) if bias == "free" else slice(None)
+        np.testing.assert_allclose((R.T @ report.point.alpha)[held], w[held], rtol=0, atol=1e-9 * np.abs(w).max())
+        if newton.gap <= 1e-10 * scale:
+            break
+    assert -1e-12 * scale <= newton.gap <= 1e-10 * scale
+
+
+@pytest.mark.parametrize("bias", ["regularized", "free"])
+def test_the_bound_of_a_logistic_step_does_not_lag(bias):
+    """Multipliers that a step leads to say more than those at its end, whose gap is half of the squared slope."""
+    problem, parts, R = column_of("logistic", 120, 6, weight=5.0, bias=bias)
+    newton, column, seen = NarrowLogisticSteps(problem, parts.narrow, bias == "free"), problem.column, 0
+    for _ in zip(range(6), newton.steps()):
+        point = newton.report().point
+        w, held = np.append(point.coef, point.intercept), slice(None, -1) if bias == "free" else slice(None)
+        p = 1.0 / (1.0 + np.exp(-SHARP * (1.0 - column.y * (R @ w))))
+        slope = -R.T @ (column.y * problem.caps * p)
+        slope[held] += w[held]
+        if 1e-10 < newton.gap / newton.objective < 1e-2:
+            seen += 1
+            assert newton.gap < 0.25 * 0.5 * slope @ slope
+    assert seen >= 2
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("given", [{}, {"a": 3.0, "C": 0.05}, {"C": 500.0}])
+@pytest.mark.parametrize("tol", [1e-2, 1e-9])
+def test_logistic_fits_come_to_the_optimum_in_compiled_steps(bias, given, tol, monkeypatch):
+    monkeypatch.setattr(solver.newton_start, "logistic_newton_start", None)
+    X, y = sample(400, 5)
+    model = mdlearn.fit(OBJECTIVES["logistic"], X, y, bias=bias, tol=tol, solver="hybrid", **given)
+    best, f = optimum("logistic", X, y, bias, **given)
+    assert model.certificate.converged and model.certificate.lower_bound <= best + 1e-12 * abs(best)
+    assert best - 1e-11 * abs(best) <= model.certificate.objective <= best + tol * abs(best) * (1 + 1e-6)
+    if tol < 1e-8:
+        assert model.decision_function(X) == pytest.approx(f, abs=1e-3 * np.abs(f).max())
+
+
+@pytest.mark.parametrize("bias", ["regularized", "free"])
+def test_logistic_steps_begin_at_a_start(bias):
+    """Objective and dual coefficients are those of the start at first; another weight's optimum is near."""
+    problem, parts, R = column_of("logistic", 300, 5, mean=2.0, bias=bias)
+    newton = NarrowLogisticSteps(problem, parts.narrow, bias == "free")
+    for _ in zip(range(9), newton.steps()):
+        pass
+    start, column = newton.report().point, problem.column
+    near = replace(column, terms=(replace(column.terms[0], weight=0.71),), start=start)
+    again = NarrowLogisticSteps(LossColumn(near, parts.rows, parts.squares, parts.stored), parts.narrow, bias == "free")
+    w, held = np.append(start.coef, start.intercept), slice(None, -1) if bias == "free" else slice(None)
+    assert again.objective == pytest.approx(smooth_primal(again.problem, R, w, bias), rel=1e-12)
+    for _ in zip(range(3), chain([0], again.steps())):
+        point = again.report().point
+        w = np.append(point.coef, point.intercept)
+        np.testing.assert_allclose((R.T @ point.alpha)[held], w[held], rtol=0, atol=1e-9 * np.abs(w).max())
+    assert again.gap <= 1e-10 * abs(again.objective)
+
+
+@pytest.mark.parametrize("m, stride", [(NARROW_SAMPLE * 8 * 2 - 8, 1), (NARROW_SAMPLE * 8 * 3, 3)])
+def test_matrices_of_logistic_losses_come_from_some_rows_at_first(m, stride, monkeypatch):
+    """Every so many-th row, where there are many for each column; steps lead to the optimum all the same."""
+    strides, made = [], narrow_logistic.NarrowLogistic
+
+    def noted(*given):
+        strides.append(given[-2])
+        return made(*given)
+
+    monkeypatch.setattr(narrow.narrow_logistic, "NarrowLogistic", noted)
+    problem, parts, _ = column_of("logistic", m, 7)
+    newton = NarrowLogisticSteps(problem, parts.narrow, False)
+    first = newton.gap
+    assert strides == [stride]
+    assert [1 for _ in zip(range(20), newton.steps())] and newton.gap <= 1e-12 * first
 
 
 @pytest.mark.parametrize("kind", POWERS)

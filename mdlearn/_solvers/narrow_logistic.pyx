@@ -1,0 +1,288 @@
+"""Newton steps on logistic losses over rows that lie column by column, padded with zeros to whole vectors.
+
+The multiplier of row i is the slope u_i of its loss. Along a step d it is taken to become u - bends * (R d): these
+multipliers stand for the point which the step leads to, so that the bound does not lag behind the objective.
+"""
+
+from libc.math cimport INFINITY, fabs, isfinite
+from libc.string cimport memcpy
+
+from mdlearn._solvers.logistic_loops cimport balance, length, mdlearn_logistic_entropy, mdlearn_logistic_slopes
+from mdlearn._solvers.narrow_loops cimport mdlearn_adjoint, mdlearn_gram, mdlearn_margins, mdlearn_scaled
+from mdlearn._solvers.narrow_matrices cimport factor, solve
+from mdlearn._solvers.rows cimport inner
+
+cdef enum:
+    # Rows of the table of a problem: numbers of every row of it.
+    LABEL, CAP, Z, U, SIGNED, BENDS, DZ, BEFORE, ALPHA, TOWARDS, BEST, TABLE
+    # Rows of the table of its coefficients.
+    W = 0, G, STEP, STANDS, FIXED, RIDGE, SCRATCH, MORE_SCRATCH, VECTORS
+    LANES = 8, PIECE = 256
+
+
+cdef class NarrowLogistic:
+    """Minimise 1/2 |w|^2 - fixed'w + logistic losses of labels * (T'w), without the last coefficient where it is free.
+
+    Parameters
+    ----------
+    T : (n, m) columns, m a multiple of 8; labels, caps, alpha : a number for each of the rows, whose padding is left
+    out; fixed : (n,) or None; table : (11, m), vectors : (8, n + 8) and room : (n + 8, 256), room; M : (n, n + 8) of
+    zeros; sharpness; kink; free : whether the last coefficient has no ridge; least_bend : second derivative that the
+    loss is taken to have at least along it; full : share of its slope that a step of length 1 may leave; close : that
+    another length may; rounding : share of the objective that it may rise by; left_over : share of their sum that
+    multipliers of a free bias may miss theirs by; stride : of the rows that matrices come from at first; far : share of
+    the objective that a step is to promise for that.
+
+    Attributes
+    ----------
+    objective, bound : at w; of the best multipliers so far.
+    """
+
+    cdef const double[:, ::1] T
+    cdef double[:, ::1] table, vectors, room, M
+    cdef Py_ssize_t rows, m, n, stride
+    cdef double sharpness, kink, least_bend, full, close, rounding, left_over, far, loss
+    cdef bint free, at_slope
+    cdef readonly double objective, bound
+
+    def __init__(
+        self, const double[:, ::1] T, const double[::1] labels, const double[::1] caps, const double[::1] alpha,
+        const double[::1] fixed, double[:, ::1] table, double[:, ::1] vectors, double[:, ::1] M, double[:, ::1] room,
+        double sharpness, double kink, bint free, double least_bend, double full, double close, double rounding,
+        double left_over, Py_ssize_t stride, double far,
+    ):
+        cdef Py_ssize_t n = T.shape[0], m = T.shape[1], rows = labels.shape[0], k, j, which
+        if n == 0 or m == 0 or m % LANES or table.shape[0] != TABLE or table.shape[1] != m or stride < 1:
+            raise ValueError("columns and table do not fit each other")
+        if not m - LANES < rows <= m or caps.shape[0] != rows or alpha.shape[0] != rows:
+            raise ValueError("rows and columns differ in length")
+        if vectors.shape[0] != VECTORS or vectors.shape[1] != n + 8 or room.shape[0] != n + 8 or room.shape[1] != PIECE:
+            raise ValueError("the room does not fit the columns")
+        if M.shape[0] != n or M.shape[1] != n + 8 or (fixed is not None and fixed.shape[0] != n):
+            raise ValueError("the matrices do not fit the columns")
+        self.T, self.table, self.vectors, self.room, self.M = T, table, vectors, room, M
+        self.rows, self.m, self.n, self.free, self.stride, self.far = rows, m, n, free, stride, far
+        self.sharpness, self.kink, self.least_bend, self.left_over = sharpness, kink, least_bend, left_over
+        self.full, self.close, self.rounding = full, close, rounding
+        for j in range(n):
+            vectors[FIXED, j] = fixed[j] if fixed is not None else 0.0
+            vectors[RIDGE, j] = 0.0 if free and j == n - 1 else 1.0
+        with nogil:
+            memcpy(row(self, LABEL), &labels[0], rows * sizeof(double))
+            memcpy(row(self, CAP), &caps[0], rows * sizeof(double))
+            memcpy(row(self, ALPHA), &alpha[0], rows * sizeof(double))
+            for which in range(TABLE):
+                for k in range(rows, m):
+                    table[which, k] = 0.0
+
+    def begin(self, const double[::1] w):
+        """Evaluate at w."""
+        if w.shape[0] != self.n:
+            raise ValueError("the beginning does not fit the columns")
+        self.bound = -INFINITY
+        with nogil:
+            memcpy(vector(self, W), &w[0], self.n * sizeof(double))
+            margins(self, W, Z)
+            evaluate(self)
+            memcpy(row(self, BEST), row(self, U), self.m * sizeof(double))
+            slope(self)
+
+    def steps(self, int most, double share):
+        """Make at most so many steps, until the gap is a share of what it is; return how many they were."""
+        cdef int taken = 0
+        cdef double first = self.objective - self.bound
+        with nogil:
+            while taken < most and step(self):
+                taken += 1
+                if not self.objective - self.bound > share * first:
+                    break
+        return taken
+
+    def point(self, double[::1] w, double[::1] beta, double[::1] alpha):
+        """Write coefficients, best multipliers, and what coefficients are made of."""
+        if w.shape[0] != self.n or beta.shape[0] != self.rows or alpha.shape[0] != self.rows:
+            raise ValueError("rows and numbers differ in length")
+        with nogil:
+            memcpy(&w[0], vector(self, W), self.n * sizeof(double))
+            memcpy(&beta[0], row(self, BEST), self.rows * sizeof(double))
+            memcpy(&alpha[0], row(self, ALPHA), self.rows * sizeof(double))
+
+
+cdef inline double* row(NarrowLogistic p, int which) noexcept nogil:
+    return &p.table[which, 0]
+
+
+cdef inline double* vector(NarrowLogistic p, int which) noexcept nogil:
+    return &p.vectors[which, 0]
+
+
+cdef inline void margins(NarrowLogistic p, int source, int target) noexcept nogil:
+    mdlearn_margins(&p.T[0, 0], p.m, p.n, p.m, vector(p, source), row(p, LABEL), row(p, target))
+
+
+cdef void look(NarrowLogistic p) noexcept nogil:
+    """Multipliers, second derivatives and loss at the margins that there are."""
+    p.loss = mdlearn_logistic_slopes(row(p, Z), row(p, CAP), p.sharpness, p.kink, row(p, U), row(p, BENDS), p.m)
+
+
+cdef void evaluate(NarrowLogistic p) noexcept nogil:
+    """Multipliers, second derivatives, loss and objective."""
+    look(p)
+    total(p)
+
+
+cdef void total(NarrowLogistic p) noexcept nogil:
+    """Objective at coefficients whose loss is known."""
+    cdef double *w = vector(p, W)
+    p.objective = 0.5 * inner(w, w, p.n - p.free) - inner(vector(p, FIXED), w, p.n) + p.loss
+    p.at_slope = False
+
+
+cdef void stand_for(NarrowLogistic p, const double* u) noexcept nogil:
+    """Write the coefficients that multipliers stand for, and what they pull a free bias with."""
+    cdef Py_ssize_t j
+    cdef double *element = vector(p, STANDS)
+    mdlearn_scaled(row(p, LABEL), u, p.m, row(p, SIGNED))
+    mdlearn_adjoint(&p.T[0, 0], p.m, p.n, p.m, row(p, SIGNED), element)
+    for j in range(p.n):
+        element[j] += vector(p, FIXED)[j]
+
+
+cdef void take(NarrowLogistic p, double value, const double* u) noexcept nogil:
+    """Take multipliers u of such a dual value, without its quadratic part, where they say more than the best ones."""
+    value -= 0.5 * inner(vector(p, STANDS), vector(p, STANDS), p.n - p.free)
+    if value > p.bound:
+        p.bound = value
+        memcpy(row(p, BEST), u, p.m * sizeof(double))
+
+
+cdef void slope(NarrowLogistic p) noexcept nogil:
+    """Slope of the objective, and the bound of the multipliers at w, whose losses and conjugates add up to u'z."""
+    cdef Py_ssize_t j
+    stand_for(p, row(p, U))
+    for j in range(p.n):
+        p.vectors[G, j] = p.vectors[RIDGE, j] * p.vectors[W, j] - p.vectors[STANDS, j]
+    if not p.free:
+        take(p, p.loss + inner(row(p, U), row(p, Z), p.m), row(p, U))
+    p.at_slope = True
+
+
+cdef void matrix(NarrowLogistic p) noexcept nogil:
+    """Write the second derivatives into the lower triangle of M, those of the loss by every so many-th row."""
+    cdef Py_ssize_t i, j, k, start, size, padded, n = p.n, width = n + 8, stride = p.stride
+    cdef Py_ssize_t found = (p.m + stride - 1) // stride
+    cdef double lacking = p.least_bend
+    cdef const double* bends = row(p, BENDS)
+    cdef const double* column
+    cdef double *block = &p.room[0, 0]
+    cdef double *weights = block + (n + 2) * PIECE
+    cdef double *M = &p.M[0, 0]
+    for i in range(n):
+        for j in range(width):  # sums are written beyond the diagonal
+            M[i * width + j] = p.vectors[RIDGE, i] if j == i else 0.0
+    if p.free:  # a step along it would have no end where no loss bends
+        for k in range(p.m):
+            lacking -= bends[k]
+        M[(n - 1) * width + n - 1] += max(lacking, 0.0)
+    if stride == 1:
+        for start in range(0, p.m, 256):
+            mdlearn_gram(&p.T[0, start], p.m, n, min(p.m - start, PIECE), bends + start, block, M, width)
+        return
+    for start in range(0, found, 256):
+        size = min(found - start, PIECE)
+        padded = (size + 7) // 8 * 8
+        for k in range(padded):
+            weights[k] = stride * bends[(start + k) * stride] if k < size else 0.0
+        for j in range(n):
+            column = &p.T[j, start * stride]
+            for k in range(size):
+                block[j * PIECE + k] = column[k * stride]
+            for k in range(size, padded):
+                block[j * PIECE + k] = 0.0
+        mdlearn_gram(block, PIECE, n, padded, weights, block + n * PIECE, M, width)
+
+
+cdef bint direction(NarrowLogistic p) noexcept nogil:
+    """Write the step, its change of margins, and the multipliers that it leads to; say whether there is one."""
+    cdef Py_ssize_t j, k
+    cdef double *d = vector(p, STEP)
+    cdef double *towards = row(p, TOWARDS)
+    cdef const double *dz = row(p, DZ)
+    cdef const double *bends = row(p, BENDS)
+    matrix(p)
+    if not factor(&p.M[0, 0], p.n + 8, p.n, vector(p, SCRATCH)):
+        return False
+    for j in range(p.n):
+        d[j] = -p.vectors[G, j]
+    solve(&p.M[0, 0], p.n + 8, p.n, d)
+    margins(p, STEP, DZ)
+    memcpy(towards, row(p, U), p.m * sizeof(double))
+    for j in range((p.m + p.stride - 1) // p.stride):
+        k = j * p.stride
+        towards[k] -= p.stride * bends[k] * dz[k]
+    return True
+
+
+cdef bint step(NarrowLogistic p) noexcept nogil:
+    """Make a Newton step with a line search, and evaluate where it ends; say whether there was one."""
+    cdef Py_ssize_t j, k
+    cdef double t = 1.0, start, bend, left, rise, loss = p.loss
+    cdef double *z = row(p, Z)
+    cdef double *dz = row(p, DZ)
+    cdef double *before = row(p, BEFORE)
+    cdef const double *u = row(p, U)
+    cdef const double *d = vector(p, STEP)
+    if not p.at_slope:
+        slope(p)
+    if not direction(p):
+        return False
+    start, bend = inner(vector(p, G), d, p.n), inner(d, d, p.n - p.free)
+    memcpy(before, u, p.m * sizeof(double))
+    for k in range(p.m):
+        z[k] += dz[k]
+    look(p)
+    left = start + bend + inner(before, dz, p.m) - inner(u, dz, p.m)
+    rise = start + 0.5 * bend + (p.loss - loss) + inner(before, dz, p.m)
+    # A small slope alone may be that of the other side: margins that go through all kinks at once.
+    if not (fabs(left) <= p.full * fabs(start) and rise <= p.rounding * fabs(p.objective)):
+        for k in range(p.m):
+            z[k] -= dz[k]
+        t = length(z, dz, row(p, CAP), p.sharpness, p.kink, before, p.m, start, bend, p.close)
+        t = t if t < INFINITY else 0.0
+        for k in range(p.m):
+            z[k] += t * dz[k]
+        look(p)
+    if not (t > 0.0 and isfinite(p.loss)):
+        return False
+    for j in range(p.n):
+        p.vectors[W, j] += t * d[j]
+    for k in range(p.m):
+        p.table[ALPHA, k] += t * (p.table[TOWARDS, k] - p.table[ALPHA, k])
+    total(p)
+    if p.stride == 1:
+        linear(p)
+        return True
+    slope(p)
+    if not -0.5 * start > p.far * fabs(p.objective):
+        p.stride = 1
+        if p.free:  # multipliers at w do not balance yet
+            memcpy(row(p, TOWARDS), u, p.m * sizeof(double))
+            linear(p)
+    return True
+
+
+cdef void linear(NarrowLogistic p) noexcept nogil:
+    """Try the multipliers that a step leads to, once they are within their bounds, for a better bound."""
+    cdef Py_ssize_t k
+    cdef double total = 0.0, conjugate
+    cdef double *beta = row(p, TOWARDS)
+    cdef const double *caps = row(p, CAP)
+    for k in range(p.m):
+        beta[k] = min(max(beta[k], 0.0), caps[k])
+    if p.free and not balance(row(p, LABEL), 1, caps, p.rows, -p.vectors[FIXED, p.n - 1], p.left_over, beta):
+        return
+    for k in range(p.m):
+        total += beta[k]
+    conjugate = mdlearn_logistic_entropy(beta, caps, p.m) / p.sharpness
+    stand_for(p, beta)
+    take(p, p.kink * total - conjugate, beta)
