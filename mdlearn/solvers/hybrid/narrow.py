@@ -22,6 +22,7 @@ from mdlearn.solvers.hybrid.newton_start import (
     margin_reach,
     starting_coefficients,
     starting_row_weights,
+    warm_envelopes,
 )
 from mdlearn.solvers.hybrid.semismooth import CALL_OPERATIONS, HINGE_LINE, SQUARED_LINE
 from mdlearn.solvers.hybrid.semismooth import STEEPNESS_GROWTH_OVER_MANY_ROWS as GROWTH
@@ -136,7 +137,7 @@ class NarrowLogisticSteps(NarrowSteps):
 
 
 class NarrowHinges(NarrowSteps):
-    """Newton steps of the hybrid solver on hinges, or squared ones, over narrow rows, from 0."""
+    """Newton steps of the hybrid solver on hinges, or squared ones, over narrow rows, from a start or from 0."""
 
     newton: narrow_newton.NarrowNewton
 
@@ -153,7 +154,7 @@ class NarrowHinges(NarrowSteps):
             column.y,
             caps,
             problem.softness,
-            problem.nothing,
+            starting_row_weights(problem),
             A,
             L,
             self.pulled,
@@ -168,6 +169,10 @@ class NarrowHinges(NarrowSteps):
             NARROW_SOLVED,
             SQUARED_LINE if soft else HINGE_LINE,
         )
+        if column.start is not None:
+            w, centre, steepness = warm_envelopes(problem)
+            self.newton.begin(w, centre, 1.0, column.counts, steepness)
+            return
         steepness = 0.0
         if not soft:
             steepness = (STEEPNESS if margin_reach(problem) > FLAT else FLAT_STEEPNESS) * float(caps.max())

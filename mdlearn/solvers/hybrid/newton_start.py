@@ -133,16 +133,19 @@ def _are_apart(sample: LossColumn) -> Generator[None, None, bool]:
 
 def warm_newton_start(problem: LossColumn) -> SemismoothNewton:
     """Newton start of the hybrid solver at the solution that a column starts with."""
+    return SemismoothNewton(problem, *warm_envelopes(problem), starting_row_weights(problem))
+
+
+def warm_envelopes(problem: LossColumn) -> tuple[np.ndarray, np.ndarray, float]:
+    """Coefficients, centres and steepness of the first envelopes of a Newton start at a column's start."""
     column, start = problem.column, problem.column.start
     assert start is not None
     w = starting_coefficients(problem)
-    _, guess = start_multipliers(column, start, problem.margins(w))
+    _, (centre,) = start_multipliers(column, start, problem.margins(w))
     if problem.soft:
-        return SemismoothNewton(problem, w, guess[0], 0.0, starting_row_weights(problem))
-    between = int(np.count_nonzero((guess[0] > 0) & (guess[0] < problem.caps)))
-    return SemismoothNewton(
-        problem, w, guess[0], starting_steepness(problem, w, between), starting_row_weights(problem)
-    )
+        return w, centre, 0.0
+    between = int(np.count_nonzero((centre > 0) & (centre < problem.caps)))
+    return w, centre, starting_steepness(problem, w, between)
 
 
 def newton_steps_for_start(newton: SemismoothNewton | SmoothNewton, gap: float) -> Generator[None, None, None]:

@@ -145,17 +145,15 @@ class Hybrid(Solver):
         try:
             problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
             places = SweepOffers(problem)
-            narrow, logistic = are_narrow(shared.rows), column.terms[0].kind == "logistic"
-            if narrow and logistic:
-                steps = NarrowLogisticSteps(problem, shared.narrow, form.bias == "free")
-                yield from _hybrid_newton_steps(steps, places)
+            logistic = column.terms[0].kind == "logistic"
+            if are_narrow(shared.rows):
+                rows, free = shared.narrow, form.bias == "free"
+                narrow = NarrowLogisticSteps(problem, rows, free) if logistic else NarrowHinges(problem, rows)
+                yield from _hybrid_newton_steps(narrow, places)
                 return
             if logistic:
                 problem.quadratic = yield from shared.quadratic(column)
                 yield from _hybrid_newton_steps((yield from newton_start.logistic_newton_start(problem)), places)
-                return
-            if narrow and column.start is None:
-                yield from _hybrid_newton_steps(NarrowHinges(problem, shared.narrow), places)
                 return
             if whitening_pays(problem):
                 problem = yield from whitened_column(problem, (yield from shared.quadratic(column)))

@@ -254,6 +254,43 @@ def test_rows_are_narrow_up_to_a_size(name, value, monkeypatch):
     assert not narrow_rows.are_narrow(problem.rows)
 
 
+@pytest.mark.parametrize("kind", POWERS)
+@pytest.mark.parametrize("variance, mean", [(0.0, 2.0), (40.0, 3.0)])
+def test_steps_on_hinges_begin_at_a_start(kind, variance, mean):
+    """The place before the first step is the start, near the optimum of a weight that hardly differs."""
+    problem, parts, R = column_of(kind, 200, 5, variance, mean)
+    newton, column = NarrowHinges(problem, parts.narrow), problem.column
+    for _ in zip(range(30), newton.steps()):
+        pass
+    near = replace(column, terms=(replace(column.terms[0], weight=0.7007),), start=newton.report().point)
+    again = NarrowHinges(LossColumn(near, parts.rows, parts.squares, parts.stored), parts.narrow)
+    assert again.gap <= 0.1 * abs(again.objective)
+    for taken in chain([0], again.steps()):
+        report = again.report()
+        w = np.append(report.point.coef, report.point.intercept)
+        if not taken:
+            np.testing.assert_array_equal(w[:-1], near.start.coef)
+        assert report.objective == pytest.approx(primal(again.problem, kind, R, w), rel=1e-11)
+        value = dual(again.problem, kind, R, report.point.beta[0], report.point.sigma)
+        assert report.lower_bound == pytest.approx(value, abs=1e-10 * (abs(value) + report.objective))
+        np.testing.assert_allclose(R.T @ report.point.alpha, w, rtol=0, atol=1e-9 * np.abs(w).max())
+        if report.objective - report.lower_bound <= 1e-9 * abs(report.objective):
+            break
+    assert report.objective - report.lower_bound <= 1e-9 * abs(report.objective)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_a_path_over_narrow_rows_is_compiled_steps_alone(loss, monkeypatch):
+    monkeypatch.setattr(solver, "SemismoothNewton", None)
+    monkeypatch.setattr(solver.newton_start, "warm_newton_start", None)
+    X, y = sample()
+    grid = {"C": [0.1, 1.0, 10.0]}
+    path = mdlearn.fit_path(OBJECTIVES[loss], X, y, grid, bias="regularized", tol=1e-9, solver="hybrid")
+    for C, model in zip(grid["C"], path):
+        best, _ = optimum(loss, X, y, "regularized", C=C)
+        assert model.certificate.objective == pytest.approx(best, rel=2e-9)
+
+
 def test_a_start_is_not_begun_from_zero():
     X, y = sample()
     first = mdlearn.fit("svm", X, y, tol=1e-10, solver="hybrid")
