@@ -19,6 +19,9 @@ cdef enum:
     W = 0, G, STEP, STANDS, FIXED, RIDGE, SCRATCH, MORE_SCRATCH, VECTORS
     LANES = 8, PIECE = 256
 
+cdef double SHORT_BY_SAMPLE = 0.5
+"""Length of a step by a sample's matrix below which the sample has missed rows that matter."""
+
 
 cdef class NarrowLogistic:
     """Minimise 1/2 |w|^2 - fixed'w + logistic losses of labels * (T'w), without the last coefficient where it is free.
@@ -263,7 +266,7 @@ cdef bint step(NarrowLogistic p) noexcept nogil:
         linear(p)
         return True
     slope(p)
-    if not -0.5 * start > p.far * fabs(p.objective):
+    if not -0.5 * start > p.far * fabs(p.objective) or t < SHORT_BY_SAMPLE:
         p.stride = 1
         if p.free:  # multipliers at w do not balance yet
             memcpy(row(p, TOWARDS), u, p.m * sizeof(double))

@@ -192,21 +192,35 @@ def test_every_place_states_its_own_objective_and_bound(kind, variance, mean, m,
     assert column.relative_gap(newton.objective, newton.lower_bound) >= -1e-12
 
 
-def test_a_sample_that_misses_heavy_rows_grows():
-    """Columns of which few rows have entries, and large ones: steps of a sample without them would zigzag."""
+def rare_and_heavy(large, weights):
+    """Columns of which few rows have entries, and large ones, beside a few of all rows."""
     rng, m, rare = np.random.default_rng(0), 7200, 4
     X = np.zeros((m, rare))
-    X[rng.permutation(m)[: 40 * rare], np.arange(40 * rare) % rare] = 10.0
+    X[rng.permutation(m)[: 40 * rare], np.arange(40 * rare) % rare] = large
     X = np.hstack([X, rng.standard_normal((m, 3))])
-    w = rng.standard_normal(rare + 3) * np.repeat([0.1, 1.0], [rare, 3])
+    w = rng.standard_normal(rare + 3) * np.repeat([1.0 / large, 1.0], [rare, 3])
     y = np.where(X @ w + rng.standard_normal(m) > 0, 1.0, -1.0)
-    column, rows = Column(y, np.ones(m), 0.0, 0.0, (HingeTerm(1.0),)), AffineRows(DenseRows(X), True)
-    parts = ColumnParts(rows, (X * X).sum(axis=1), "regularized", True)
-    newton = NarrowHinges(LossColumn(column, rows, parts.squares, parts.stored), parts.narrow).newton
+    column, rows = Column(y, np.ones(m), 0.0, 0.0, weights), AffineRows(DenseRows(X), True)
+    parts = ColumnParts(rows, (X * X).sum(axis=1), "regularized", isinstance(weights[0], HingeTerm))
+    return LossColumn(column, rows, parts.squares, parts.stored), parts.narrow
+
+
+def test_a_sample_that_misses_heavy_rows_grows():
+    """Steps by its matrix would zigzag."""
+    newton = NarrowHinges(*rare_and_heavy(10.0, (HingeTerm(1.0),))).newton
     taken = 0
     while taken < 60 and not newton.objective - newton.bound <= 1e-3 * newton.objective:
         taken += newton.steps(1, 0.5)
     assert taken <= 30  # 7; 232 without
+
+
+def test_logistic_steps_leave_a_sample_that_misses_heavy_rows():
+    """Its steps are short."""
+    newton = NarrowLogisticSteps(*rare_and_heavy(100.0, (LogisticTerm(100.0),)), False).newton
+    taken = 0
+    while taken < 60 and not newton.objective - newton.bound <= 1e-3 * newton.objective:
+        taken += newton.steps(1, 0.5)
+    assert taken <= 20  # 4; more than 400 without
 
 
 def test_the_matrix_keeps_its_digits_beside_a_large_mean():
