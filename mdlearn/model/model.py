@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.data.labels import check_labels, check_model_labels
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import Rows
-from mdlearn.data.validation import check_labels, check_model_labels, check_weights, column_names
+from mdlearn.data.validation import check_weights, column_names
 from mdlearn.errors import did_you_mean
 from mdlearn.model.class_decisions import PAIRWISE, class_decision_values, class_probabilities, labels_of_decisions
 from mdlearn.model.file.persistence import save

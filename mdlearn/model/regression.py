@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.validation import check_targets, check_weights
+from mdlearn.data.labels import check_targets
+from mdlearn.data.validation import check_weights
 from mdlearn.model.model import Model
 
 

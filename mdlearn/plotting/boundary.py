@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.validation import check_labels, check_model_labels, column_names
+from mdlearn.data.labels import check_labels, check_model_labels
+from mdlearn.data.validation import column_names
 from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, plot_axes, support_rows
 
 POINTS = 20_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.validation import check_labels, check_model_labels
+from mdlearn.data.labels import check_labels, check_model_labels
 from mdlearn.margins import cumulative_curve
 from mdlearn.plotting.style import add_legend, curve_style, plot_axes, plot_items
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import mdlearn.data.labels
 import mdlearn.data.rows.arrays
 import mdlearn.data.rows.conversion
 import mdlearn.data.rows.csr_rows
 import mdlearn.data.rows.rows
-import mdlearn.data.validation
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.labels import check_labels
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import DenseRows, copied_by_rows, zeros_by_rows
-from mdlearn.data.validation import check_labels
 from mdlearn.forms.certificates.representer import representer
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
@@ -27,7 +27,7 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Pieces of a few entries, so that small arrays need many."""
-    monkeypatch.setattr(mdlearn.data.validation, "SORTED_LABELS", 5)
+    monkeypatch.setattr(mdlearn.data.labels, "SORTED_LABELS", 5)
     monkeypatch.setattr(mdlearn.data.rows.conversion, "CONVERTED_ENTRIES", 7)
     for module in (mdlearn.data.rows.rows, mdlearn.data.rows.arrays, mdlearn.data.rows.csr_rows):
         monkeypatch.setattr(module, "BLOCK_ENTRIES", 16)

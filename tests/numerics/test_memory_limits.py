@@ -102,7 +102,7 @@ def test_memory_that_runs_out_has_a_sentence(reason, monkeypatch, tmp_path):
     }
     for place, call in calls.items():
         with monkeypatch.context() as patched:
-            patched.setattr(place, {"classification": full} if place.endswith("READERS") else full)
+            patched.setattr(place, {"labels": full} if place.endswith("READERS") else full)
             with pytest.raises(mdlearn.InsufficientMemory, match=r"ran out of memory.*; use fewer rows") as caught:
                 call()
             assert reason in str(caught.value)

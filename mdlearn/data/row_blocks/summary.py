@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap, MappedRows
+from mdlearn.data.labels import check_classes, check_labels
 from mdlearn.data.rows.arrays import array_as_rows, check_rows
 from mdlearn.data.rows.rows import Rows, selected_rows, steps
 from mdlearn.data.rows.scratch import Room
-from mdlearn.data.validation import check_classes, check_labels, check_weights, class_factors, column_names
+from mdlearn.data.validation import check_weights, class_factors, column_names
 
 ENTRIES = 1 << 18
 """Entries of features that are made at once."""

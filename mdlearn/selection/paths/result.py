@@ -8,8 +8,9 @@ from typing import Any, overload
 
 import numpy as np
 
+from mdlearn.data.labels import check_labels, check_model_labels, check_targets
 from mdlearn.data.rows.rows import Rows
-from mdlearn.data.validation import check_labels, check_model_labels, check_targets, check_weights
+from mdlearn.data.validation import check_weights
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import StoredCoefficients
 from mdlearn.model.class_decisions import class_decision_values, labels_of_decisions

@@ -1,0 +1,145 @@
+"""Validation of y: labels of classes, and targets of a regression."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.rows.arrays import first_word
+from mdlearn.data.rows.rows import steps
+
+SORTED_LABELS = 1 << 16
+"""Labels that are sorted at once: texts take a second per million."""
+LARGEST_TARGET = 1e150
+"""Targets beyond this have squares near the largest number."""
+FEWEST_ROWS_OF_REGRESSION = 40
+"""Rows from which on fractions that are nearly all different are no labels."""
+
+
+def _check_y_shape(y: Any, n_rows: int, what: str) -> np.ndarray:
+    """Validate the shape of y, returned as 1-D array: TypeError or ValueError unless each row of X has one label."""
+    if y is None:
+        raise TypeError(f"y is None; give one {what} per row of X")
+    if np.ma.is_masked(y):
+        raise ValueError(f"y has masked entries; give one {what} for every row")
+    given = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
+    if given.ndim != 1:
+        raise ValueError(f"y has {given.ndim} dimension(s); give a 1-D array with one {what} per row")
+    if given.shape[0] != n_rows:
+        raise ValueError(f"X has {n_rows} rows but y has {given.shape[0]} {what}s; give one {what} per row")
+    return given
+
+
+def check_nothing_missing_in_y(y: np.ndarray, what: str) -> None:
+    """Validate y: raise ValueError where it has a missing or infinite label or number; it names the row."""
+    if y.dtype.kind == "O":
+        there = np.array([not _is_missing_label(one) for one in y.tolist()], dtype=bool)
+    elif y.dtype.kind in "mM":
+        there = ~np.isnat(y)
+    elif y.dtype.kind == "f":
+        there = np.isfinite(y)
+    else:
+        return
+    if not there.all():
+        row = int(there.argmin())
+        kind = "NaN or infinity" if y.dtype.kind == "f" else "missing values"
+        raise ValueError(f"y contains {kind} in row {row}; give a {what} for every row")
+
+
+def _is_missing_label(label: Any) -> bool:
+    """Whether a label is missing in the validation of y: None, NaN, NaT or NA."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas' NA has no truth value
+        return True
+
+
+def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Validate labels: return (sorted classes, class index of each row).
+
+    Raises
+    ------
+    TypeError, ValueError
+        When y is missing, not one-dimensional, of another length than X, holds NaN or fewer than two labels.
+    """
+    labels = _check_y_shape(y, n_rows, "label")
+    if labels.dtype.kind == "c":
+        raise TypeError("y holds complex numbers; give real numbers, strings or booleans")
+    check_nothing_missing_in_y(labels, "label")
+    if labels.dtype.kind == "O":
+        kinds = {type(label) for label in labels.tolist()}
+        if len(kinds) > 1 and not all(issubclass(kind, numbers.Real) for kind in kinds):
+            row = next(i for i, label in enumerate(labels) if type(label) is not type(labels[0]))
+            told = sorted(kind.__name__ for kind in kinds)
+            raise TypeError(f"y mixes labels of types {told}; use one type: row {row} has another one than row 0")
+        labels = np.array(labels.tolist())
+    return _classes_and_codes(labels)
+
+
+def _classes_and_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Classes found in the validation of labels, sorted, and the class index of each row, in pieces."""
+    if labels.dtype.kind in "buif" and labels.shape[0]:
+        # Two numbers need no sorting.
+        low, high = labels.min(), labels.max()
+        upper = labels == high
+        if low != high and np.count_nonzero(upper) + np.count_nonzero(labels == low) == labels.shape[0]:
+            return np.array([low, high], dtype=labels.dtype), upper.astype(np.intp)
+    parts = list(steps(labels.shape[0], SORTED_LABELS))
+    found = [np.unique(labels[part]) for part in parts] or [labels]
+    classes = found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+    codes = np.empty(labels.shape[0], dtype=np.intp)
+    for part in parts:
+        codes[part] = np.searchsorted(classes, labels[part])
+    return classes, codes
+
+
+def check_model_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Validate labels found by `check_labels` against a model's classes: return each row's class, or ValueError."""
+    place = {label: i for i, label in enumerate(classes.tolist())}
+    found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)[codes]
+    if (found < 0).any():
+        row = int((found < 0).argmax())
+        strange = labels.tolist()[codes[row]]
+        raise ValueError(f"y holds the label {strange!r} in row {row}, which the model does not know; {list(place)}")
+    return found
+
+
+def check_classes(classes: np.ndarray, weigh: Callable[[], np.ndarray], n_rows: int) -> None:
+    """Validate classes: ValueError where labels are fractions that nearly all differ; `weigh` returns their weights."""
+    if classes.dtype.kind != "f" or 2 * classes.shape[0] <= FEWEST_ROWS_OF_REGRESSION:
+        return
+    totals = weigh()
+    named = classes[totals > 0]
+    size = max(float(n_rows), float(totals.sum()))  # so that repeated rows are judged as weights are
+    if 2 * named.shape[0] > max(size, FEWEST_ROWS_OF_REGRESSION) and (named != np.rint(named)).any():
+        raise ValueError(
+            f"y holds {named.shape[0]} different numbers in {n_rows} rows, which are targets of regression rather than "
+            "labels of classes; give one label per class"
+        )
+
+
+def check_targets(y: Any, n_rows: int) -> np.ndarray:
+    """Validate the targets of a regression: return them as float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When y is missing, not one-dimensional, of another length than X, or holds anything but finite numbers.
+    """
+    given = _check_y_shape(y, n_rows, "number")
+    check_nothing_missing_in_y(given, "finite number")
+    try:
+        if given.dtype.kind not in "buifO":
+            raise TypeError
+        targets = given.astype(np.float64)
+    except (TypeError, ValueError):
+        found = first_word(given)
+        at = "" if found is None else f", row {found} does not hold one"
+        raise TypeError(f"y holds values of dtype {given.dtype}; regression needs real numbers{at}") from None
+    if targets.shape[0] and float(np.abs(targets).max()) > LARGEST_TARGET:
+        row = int(np.abs(targets).argmax())
+        raise ValueError(f"y holds {targets[row]:.3g} in row {row}, whose square overflows; scale the targets")
+    return targets
