@@ -130,6 +130,11 @@ class LinearProgram(_Fits):
     params = [["rlp"], ["dense 500 x 11", "dense 2000 x 21"], TYPES]
 
 
+class ProximalMultipliers(_Fits):
+    engine = "pmm"
+    params = [["sparse_svm"], ["dense 2000 x 51", "dense 20000 x 51"], TYPES]
+
+
 class Decomposition(_Fits):
     engine = "decomposition"
     params = [["svm", "lsvm"], ["kernel 1000", "kernel 20000"], TYPES]

@@ -6,10 +6,28 @@
 import numpy as np
 
 import mdlearn
+from mdlearn.extend import HingeTerm, NormTerm, Terms
 
 from .workloads import gaussians, noisy_digits, plane, ringnorm, several_classes, words
 
+
+class SparseSVM(mdlearn.Objective):
+    """Hinge loss, squared norm and absolute values: of the built-in objectives none has a penalty beside hinges."""
+
+    name = "sparse_svm"
+    summary = "SVM with an L1 penalty"
+    formula = "1/2 |w|^2 + sum_j |w_j| + sum max(0, 1-z)"
+    kernels = False
+
+    def terms(self, params, total):
+        """Return the hinge with a norm."""
+        return Terms(loss=(HingeTerm(1.0),), coefficient_terms=(NormTerm(1.0),))
+
+
+OWN = {"sparse_svm": SparseSVM}
+"""Objectives of the benchmarks."""
 PARAMS = {
+    "sparse_svm": {},
     "svm": {"C": 1.0},
     "ldm": {"C": 1.0, "lambda1": 1.0, "lambda2": 1.0},
     "lssvm": {"C": 1.0},
@@ -44,7 +62,7 @@ def rows(shape, dtype="float64"):
 def arguments(objective, shape, solver="auto", **more):
     """Arguments of `mdlearn.fit` beside X and y. The rows of "dense" have a column of ones: no bias is needed."""
     kind, _ = sizes(shape)
-    given = {"objective": objective, "solver": solver, **PARAMS[objective]}
+    given = {"objective": OWN.get(objective, objective), "solver": solver, **PARAMS[objective]}
     if kind == "kernel":
         given["kernel"] = "rbf"
     elif kind == "smooth":  # a nearly singular Gram matrix
