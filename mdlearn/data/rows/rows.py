@@ -191,13 +191,7 @@ class Rows(ABC):
         """sum_i weights_i x_ij^2 of every column, float64."""
         out = np.zeros(self.shape[1])
         for rows in self.spans():
-            piece = self._piece(rows)
-            # New memory for the squares of dense rows would cost ten times as much as the sums.
-            if isinstance(piece, np.ndarray):
-                out += np.einsum("ij,ij,i->j", piece, piece, weights[rows])
-            else:
-                squares = type(piece)((piece.data * piece.data, piece.indices, piece.indptr), shape=piece.shape)
-                out += squares.T @ weights[rows]
+            out += _sums_of_squares(self._piece(rows), weights[rows])
         return out
 
     def _piece(self, rows: slice) -> Any:
@@ -357,6 +351,13 @@ def zeros_by_rows(n: int) -> np.ndarray:
 def largest_entry_size(piece: np.ndarray) -> float:
     """Largest absolute value among entries of rows, without a copy of their size; NaN where there is one."""
     return float(np.maximum(piece.max(), -piece.min()))
+
+
+def _sums_of_squares(piece: Any, weights: np.ndarray) -> Any:
+    """Weighted sums of the squares of every column of rows, an array or a CSR matrix."""
+    if isinstance(piece, np.ndarray):  # new memory for the squares would cost ten times as much as the sums
+        return np.einsum("ij,ij,i->j", piece, piece, weights)
+    return type(piece)((piece.data * piece.data, piece.indices, piece.indptr), shape=piece.shape).T @ weights
 
 
 def _rows_suit_blas(A: np.ndarray) -> bool:
