@@ -20,9 +20,10 @@ from scipy.linalg import cython_blas, cython_lapack
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import csr_copy_of_dense_rows, worth_csr_copy
 from mdlearn.data.rows.rows import DenseRows, Rows, copied_by_rows
-from mdlearn.forms.margin import Column
+from mdlearn.forms.margin import Column, Point
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.lazy_property import kept
+from mdlearn.solvers.base import Report
 from mdlearn.solvers.hybrid.narrow_rows import NarrowRows
 from mdlearn.solvers.systems.scatter import Scatters
 
@@ -194,6 +195,22 @@ class LossColumn:
     def coefficients(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients of the rows as they were given, and their intercept."""
         return (w[:-1], float(w[-1])) if self.rows.constant else (w, 0.0)
+
+    def report(
+        self,
+        objective: float,
+        lower_bound: float,
+        beta: np.ndarray,
+        z: np.ndarray,
+        w: np.ndarray,
+        alpha: np.ndarray | None,
+    ) -> Report:
+        """Report coefficients w with margins z, made of the numbers alpha where these are known, and multipliers."""
+        column = self.declared
+        sigma = column.spread(z)
+        duals = None if alpha is None else column.y * (alpha + sigma + column.pull)
+        point = Point(beta.copy()[None], sigma, *self.coefficients(w), alpha=duals)
+        return Report.estimated(objective, lower_bound, point)
 
     def margins(self, w: np.ndarray) -> np.ndarray:
         """R w."""

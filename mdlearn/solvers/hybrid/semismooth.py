@@ -20,6 +20,7 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
+from mdlearn.solvers.base import Report
 from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn, LossColumnPart
 from mdlearn.solvers.hybrid.narrow_rows import NO_MATRIX
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, gram_of_rows
@@ -210,19 +211,9 @@ class SemismoothNewton(RowEnvelopes):
             self.evaluate()
             yield True
 
-    def coefficients(self) -> np.ndarray:
-        """Coefficients w."""
-        return self.w
-
-    @property
-    def made_of(self) -> np.ndarray:
-        """Numbers that w is made of."""
-        return self.alpha
-
-    @property
-    def beta(self) -> np.ndarray:
-        """Multipliers of the bound."""
-        return self.u
+    def report(self) -> Report:
+        """Report the coefficients, with the multipliers there."""
+        return self.problem.report(self.objective, self.lower_bound, self.u, self.z, self.w, self.alpha)
 
     def _move_on(self) -> None:
         """Take the multipliers as centres of steeper envelopes, as often as the slope is small beside the gap."""

@@ -18,6 +18,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
+from mdlearn.solvers.base import Report
 from mdlearn.solvers.hybrid.factored_steps import SmoothStep, SmoothSystem, conjugate_gradient_step
 from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn, SmoothFactor
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, weighted_gram_operations
@@ -151,10 +152,11 @@ class SmoothNewton:
         if p.pulled is not None:
             self.objective -= float(p.pulled @ self.w)
 
-    @property
-    def made_of(self) -> np.ndarray | None:
-        """Numbers that w is made of; None where conjugate gradients leave that open."""
-        return None if self.iterated else self.alpha
+    def report(self) -> Report:
+        """Report the coefficients, with the multipliers of the bound."""
+        # Conjugate gradients leave open what w is made of.
+        alpha = None if self.iterated else self.alpha
+        return self.problem.report(self.objective, self.lower_bound, self.beta, self.z, self.coefficients(), alpha)
 
     def coefficients(self) -> np.ndarray:
         """Coefficients w; steps with earlier factors add up to rounding, which what w is made of does not have."""

@@ -17,7 +17,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows, worth_csr_copy
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
-from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
@@ -201,21 +201,10 @@ class Hybrid(Solver):
         return SemismoothNewton(problem, w, beta, steepness, alpha)
 
 
-def _hybrid_report(newton: SemismoothNewton | SmoothNewton | NarrowSteps) -> Report:
-    """Report the hybrid solver's point after a Newton step: coefficients, multipliers, and weights of the rows."""
-    if isinstance(newton, NarrowSteps):
-        return newton.report()
-    problem, column = newton.problem, newton.problem.declared
-    sigma, alpha = column.spread(newton.z), newton.made_of
-    duals = None if alpha is None else column.y * (alpha + sigma + column.pull)
-    point = Point(newton.beta.copy()[None], sigma, *problem.coefficients(newton.coefficients()), alpha=duals)
-    return Report.estimated(newton.objective, newton.lower_bound, point)
-
-
 def _hybrid_newton_steps(newton: SemismoothNewton | SmoothNewton | NarrowSteps, places: SweepOffers) -> Steps:
     """Offer the hybrid solver's point after every Newton step; end where steps lead on no more."""
     lowest, highest, stalled = math.inf, -math.inf, 0
-    make = partial(_hybrid_report, newton)
+    make = newton.report
     yield places.offered(newton.objective, newton.lower_bound, make)
     for new in newton.steps():
         if not new:

@@ -10,7 +10,7 @@ from hybrid_cases import Logistic, optimum, sample
 
 import mdlearn
 from mdlearn.forms.certificates import representer
-from mdlearn.solvers.hybrid import newton_start, smooth, solver
+from mdlearn.solvers.hybrid import newton_start, smooth
 from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram
 
@@ -128,14 +128,14 @@ def test_columns_share_the_factor_at_zero(full, counted, monkeypatch):
 def test_coefficients_are_those_of_their_row_weights(bias, monkeypatch):
     """On long rows, steps of other lengths than 1 add up to rounding: what is handed in is its sum, to the bit."""
     X, y = sample(1200, 120, noise=4.0)
-    handed, report = [], solver._hybrid_report
+    handed, report = [], smooth.SmoothNewton.report
 
     def noted(newton):
         found = report(newton)
         handed.append((found.point.coef, newton.problem.adjoint(newton.problem.y * found.point.alpha)))
         return found
 
-    monkeypatch.setattr(solver, "_hybrid_report", noted)
+    monkeypatch.setattr(smooth.SmoothNewton, "report", noted)
     model = mdlearn.fit(Logistic, 100.0 * X, y, C=1.0, bias=bias, solver="hybrid", tol=1e-4)
     assert model.certificate.converged and handed
     for coef, made in handed:
