@@ -6,16 +6,18 @@ import pytest
 from mdlearn.data.features.gram import GATHERED_ENTRIES, sum_of_rows, symmetric_product
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.19, 0.21, 1.0])
-@pytest.mark.parametrize("m", [1, 7, 600])
-def test_products_are_those_of_all_entries(m, share):
+@pytest.mark.parametrize("m", [1, 7, 300])
+def test_products_are_those_of_all_entries(m, share, shape):
+    """With one vector, and with the coefficients of several classes at once."""
     rng = np.random.default_rng(m)
     G = rng.normal(size=(m, m))
     G += G.T
-    v = np.zeros(m)
-    v[rng.permutation(m)[: int(share * m)]] = rng.normal(size=int(share * m))
-    exact = np.array([sum(G[i, j] * v[j] for j in range(m)) for i in range(m)])
-    assert symmetric_product(G, v) == pytest.approx(exact, abs=1e-12 * m)
+    v = np.zeros((m, *shape))
+    v[rng.permutation(m)[: int(share * m)]] = rng.normal(size=(int(share * m), *shape))
+    exact = np.array([sum((G[i, j] * v[j] for j in range(m)), np.zeros(shape)) for i in range(m)])
+    np.testing.assert_allclose(symmetric_product(G, v), exact, rtol=0, atol=1e-12 * m)
 
 
 def test_rows_without_an_entry_are_not_read():

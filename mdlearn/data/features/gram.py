@@ -159,17 +159,17 @@ def gram_matrix_by_blocks(
 
 
 def symmetric_product(G: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return G v of a symmetric matrix: of the rows where v is not 0 alone, where these are few."""
-    (rows,) = v.nonzero()
+    """Return G v, G symmetric, v of shape (m,) or (m, k): of the rows where v is not 0 alone, where these are few."""
+    rows = (v if v.ndim == 1 else v.any(axis=1)).nonzero()[0]
     if rows.shape[0] > FEW_ENTRIES * v.shape[0]:
         return np.asarray(G @ v)
     return sum_of_rows(G, rows, v[rows])
 
 
 def sum_of_rows(G: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return sum_i weights_i G[rows_i], of rows gathered by pieces."""
-    out, step = np.zeros(G.shape[1]), max(1, GATHERED_ENTRIES // max(1, G.shape[1]))
+    """Return sum_i G[rows_i] weights_i, of rows gathered by pieces; weights of shape (r,) or (r, k)."""
+    out, step = np.zeros((G.shape[1], *weights.shape[1:])), max(1, GATHERED_ENTRIES // max(1, G.shape[1]))
     for start in range(0, rows.shape[0], step):
         part = slice(start, start + step)
-        out += weights[part] @ G[rows[part]]
+        out += G[rows[part]].T @ weights[part]
     return out
