@@ -160,7 +160,7 @@ def gram_matrix_by_blocks(
 
 def symmetric_product(G: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return G v, G symmetric, v of shape (m,) or (m, k): of the rows where v is not 0 alone, where these are few."""
-    rows = (v if v.ndim == 1 else v.any(axis=1)).nonzero()[0]
+    rows = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))
     if rows.shape[0] > FEW_ENTRIES * v.shape[0]:
         return np.asarray(G @ v)
     return sum_of_rows(G, rows, v[rows])
