@@ -79,7 +79,7 @@ class CheckedEngine:
                         step = next(work)
                 except StopIteration as done:
                     if waiting is not None and problem is not None:  # the engine's last word
-                        yield self._checked(waiting.make(), problem)
+                        yield self._made(waiting.make, problem)
                     return done.value
                 except (ArithmeticError, np.linalg.LinAlgError) as error:
                     told = " ".join([f"ended by {type(error).__name__}: {error}", *getattr(error, "__notes__", ())])

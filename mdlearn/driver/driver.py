@@ -287,9 +287,7 @@ class Driver(LimitedRun):
 
     def _problem(self, form: Form, problem: Problem, j: int, shared: Any) -> Work:
         """Solve one problem; yield a State per report, None as a heartbeat. Looks at the clock through `stopped`."""
-        untouched = None
-        if self.stopped:
-            untouched = problem.untouched(self.limits.tol, bounded=not (j or self.limits.over))
+        untouched = problem.untouched(self.limits.tol, bounded=not (j or self.limits.over)) if self.stopped else None
         if untouched is not None:
             return _Solved(untouched, problem.reference, problem.hard)
         incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options), not self.published)
@@ -338,12 +336,9 @@ class Driver(LimitedRun):
             except StopIteration as done:
                 asked = done.value
                 break
-            if isinstance(report, Offer) and report.gap <= self.limits.tol:
-                report = report.make()
+            if isinstance(report, Offer):
+                offer, report = report, report.make() if report.gap <= self.limits.tol else None
             if report is None:
-                yield None
-            elif isinstance(report, Offer):
-                offer = report
                 yield None
             else:
                 count, offer = count + 1, None
