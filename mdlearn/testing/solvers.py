@@ -62,23 +62,12 @@ VARIANTS: tuple[tuple[str, int, bool, dict[str, Any]], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class SolverTrial:
-    """Small problem that a solver takes, as a trial of it.
+    """Small problem that a solver takes, as a trial of it."""
 
-    Attributes
-    ----------
-    words : str
-        What the problem is, in messages.
-    form : MarginForm or Problem
-    arguments : tuple
-        Objective, X and y for `fit`.
-    settings : dict
-        Its other arguments.
-    """
-
-    words: str
+    words: str  # what the problem is, in messages
     form: Form
-    arguments: tuple[Any, np.ndarray, np.ndarray]
-    settings: dict[str, Any]
+    arguments: tuple[Any, np.ndarray, np.ndarray]  # objective, X and y for `fit`
+    settings: dict[str, Any]  # its other arguments
 
     def fitted(self, solver: Any) -> Model:
         """Model of this trial by a solver, to the last digit."""

@@ -110,17 +110,9 @@ BlockParts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class CollectedBlocks:
-    """Collected blocks of a pass over a source that is checked, and the order in which they were added up.
+    """Collected blocks of a pass over a source that is checked, and the order in which they were added up."""
 
-    Attributes
-    ----------
-    order : int or pair
-        Number of a block, or the orders of two sums.
-    numbers : tuple of int
-    blocks : tuple of (X, y, weight)
-    """
-
-    order: Any
+    order: Any  # number of a block, or the orders of two sums
     numbers: tuple[int, ...]
     blocks: tuple[BlockParts, ...]
 
