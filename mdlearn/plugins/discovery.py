@@ -16,24 +16,12 @@ DISABLE = "MDLEARN_DISABLE_PLUGINS"
 
 @dataclass(frozen=True)
 class PluginEntryPoint:
-    """Entry point of an installed distribution, as the discovery of plugins finds it.
+    """Entry point of an installed distribution, as the discovery of plugins finds it."""
 
-    Attributes
-    ----------
-    distribution : str
-        Name of the distribution, as its metadata spell it.
-    version : str
-        Version of the distribution.
-    entry : str
-        Name of the entry point; empty when the list of entry points cannot be read.
-    load : callable
-        load() imports and returns what the entry point names.
-    """
-
-    distribution: str
-    version: str
-    entry: str
-    load: Callable[[], Any]
+    distribution: str  # name of the distribution, as its metadata spell it
+    version: str  # version of the distribution
+    entry: str  # name of the entry point; empty when the list of entry points cannot be read
+    load: Callable[[], Any]  # load() imports and returns what the entry point names
 
     @property
     def title(self) -> str:

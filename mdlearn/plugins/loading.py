@@ -35,27 +35,14 @@ SHOWN_CHARACTERS = 300
 
 @dataclass
 class Plugin:
-    """Plugin while it is being loaded, from its entry point.
+    """Plugin while it is being loaded, from its entry point."""
 
-    Attributes
-    ----------
-    source : Source
-        Where it comes from.
-    disabled : bool
-        Switched off: it is not imported.
-    offered : dict
-        Kind -> classes that may be used as far as this plugin alone is concerned.
-    faults : list of str
-        What is wrong with it.
-    clashes : list of str
-        Names that other plugins offer too, a sentence each.
-    """
-
-    source: PluginEntryPoint
-    disabled: bool = False
+    source: PluginEntryPoint  # where it comes from
+    disabled: bool = False  # switched off: it is not imported
+    # kind -> classes that may be used as far as this plugin alone is concerned
     offered: dict[str, list[Any]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
-    faults: list[str] = field(default_factory=list)
-    clashes: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)  # what is wrong with it
+    clashes: list[str] = field(default_factory=list)  # names that other plugins offer too, a sentence each
 
     def record(self, known: Mapping[str, Mapping[str, Any]]) -> PluginRecord:
         """Record of this plugin after loading; `known` is the registry's: kind -> name -> class."""

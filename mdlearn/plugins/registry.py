@@ -29,22 +29,11 @@ SHOWN_LETTERS = 80
 class Registry:
     """Registry of plugins: objectives, solvers, kernels and sources of row blocks by name.
 
-    Attributes
-    ----------
-    objectives, solvers : dict
-        Name -> class, built-in ones first. A name that two plugins offer is in neither.
-    kernels : dict
-        The same; a built-in name stands for itself, because those kernels are no classes.
-    sources : dict
-        The same of what makes row blocks of an X; none is built in.
-    commands : dict
-        The same of subcommands of ``python -m mdlearn``; a built-in name stands for itself.
-    records : list of PluginRecord
-        One per entry point, built-in ones not included.
-    conflicts : dict
-        (kind, name) -> sentence that names the plugins which offer the same name.
-    unreported : deque of str
-        Warnings that nobody has been given yet.
+    `objectives`, `solvers`: name -> class, built-in ones first. A name that two plugins offer is in neither; `kernels`:
+    the same; a built-in name stands for itself, because those kernels are no classes; `sources`: the same of what makes
+    row blocks of an X; none is built in; `commands`: the same of subcommands of ``python -m mdlearn``; a built-in name
+    stands for itself; `records`: one per entry point, built-in ones not included; `conflicts`: (kind, name) -> sentence
+    that names the plugins which offer the same name; `unreported`: warnings that nobody has been given yet.
     """
 
     def __init__(self) -> None:
@@ -199,22 +188,10 @@ def list_plugins() -> list[PluginRecord]:
 def find(kind: str, given: Any) -> Any:
     """Find an objective, solver or kernel in the registry by name; a class, instance or callable is returned as it is.
 
-    Parameters
-    ----------
-    kind : {"objective", "solver", "kernel"}
-    given : object
-        A name; for objectives and solvers also a class or an instance, for kernels a callable k(A, B).
-
-    Returns
-    -------
-    object
-        The class or instance; the name itself of a built-in kernel; the callable.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an unknown name; the message lists the known ones and the plugins that could not be used. For a name that
-        several plugins offer; the message names them.
+    `given`: a name; for objectives and solvers also a class or an instance, for kernels a callable k(A, B). Returns the
+    class or instance; the name itself of a built-in kernel; the callable. Raises ValueError, TypeError for an unknown
+    name; the message lists the known ones and the plugins that could not be used. For a name that several plugins
+    offer; the message names them.
     """
     found = registry()
     known = found.registered(kind)

@@ -27,28 +27,12 @@ BUILT_IN_NAMES = {"kernel": (*PARAMETERS, "precomputed"), "command": BUILT_IN}
 def new_plugin(name: str, folder: str | Path = ".", native: bool = False, kind: str = "objective") -> Path:
     """Write the scaffold of a new plugin, the package `name`, into `folder`, which is made when it is missing.
 
-    Parameters
-    ----------
-    name : str
-        Name of the distribution: letters, digits, and single '-', '_' or '.' between them. The module is the same with
-        '_' and in lower case; what it brings has the module's name without a leading "mdlearn_".
-    folder : str or Path, default the current one
-        Where the folder `name` goes.
-    native : bool, default False
-        Whether the loss of an objective is compiled (Cython), instead of declared.
-    kind : {"objective", "composite", "solver", "kernel", "source", "command"}
-        What it brings; a composite is an objective with value, gradient and prox of its own.
-
-    Returns
-    -------
-    Path
-        The folder of the package.
-
-    Raises
-    ------
-    ValueError
-        For a name that cannot be used, another kind, or a compiled loss of what is no objective.
-        Or when the folder `name` exists and is not empty.
+    `name`: name of the distribution: letters, digits, and single '-', '_' or '.' between them. The module is the same
+    with '_' and in lower case; what it brings has the module's name without a leading "mdlearn_"; `folder`: where the
+    folder `name` goes; `native`: whether the loss of an objective is compiled (Cython), instead of declared; `kind`:
+    what it brings; a composite is an objective with value, gradient and prox of its own. Returns the folder of the
+    package. Raises ValueError for a name that cannot be used, another kind, or a compiled loss of what is no objective.
+    Or when the folder `name` exists and is not empty.
     """
     if kind not in FILES_BY_KIND:
         raise ValueError(f"kind needs to be one of {', '.join(FILES_BY_KIND)}; got {kind!r}")
