@@ -31,24 +31,12 @@ Fold = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class RowUnits:
-    """Sets of equal rows, which stay together in folds, sorted by label (or target), then by their numbers.
+    """Sets of equal rows, which stay together in folds, sorted by label (or target), then by their numbers."""
 
-    Attributes
-    ----------
-    of : ndarray of shape (m,), intp
-        Unit of every row.
-    codes : ndarray of shape (n,), intp
-        Class of every unit; 0 for regression.
-    weights : ndarray of shape (n,)
-        Sum of the weights of its rows.
-    twins : ndarray of shape (n,), intp
-        Same number for units whose rows have the same numbers, whatever their label.
-    """
-
-    of: np.ndarray
-    codes: np.ndarray
-    weights: np.ndarray
-    twins: np.ndarray
+    of: np.ndarray  # shape (m,), intp: unit of every row
+    codes: np.ndarray  # shape (n,), intp: class of every unit; 0 for regression
+    weights: np.ndarray  # shape (n,): sum of the weights of its rows
+    twins: np.ndarray  # shape (n,), intp: same number for units whose rows have the same numbers, whatever their label
 
 
 def fold_units(data: Data, weights: np.ndarray, square: bool) -> RowUnits:
@@ -171,10 +159,7 @@ def _assign_folds_to_twins(units: RowUnits, fold: np.ndarray, n_folds: int, rng:
 def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square: bool, seed: int) -> tuple[Fold, ...]:
     """Return the folds that `cv` asks for, without rows of weight 0.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For what makes no folds, or folds without training rows of every class.
+    Raises ValueError, TypeError for what makes no folds, or folds without training rows of every class.
     """
     if isinstance(cv, str):
         hint = did_you_mean(cv, ("loo", "pseudo-loo"))

@@ -48,10 +48,7 @@ DECOMPOSED_WIDTH = 2
 def score_by_leave_one_out(study: Study, units: RowUnits, bar: ProgressBar) -> StudyScores:
     """Judge every point of a grid by leave-one-out (LOO); one score of all rows together.
 
-    Raises
-    ------
-    ValueError
-        For a scoring that needs models, weights below 1, a class of one row, or more than MOST_FITS fits.
+    Raises ValueError for a scoring that needs models, weights below 1, a class of one row, or more than MOST_FITS fits.
     """
     if study.scoring.values is None:
         raise ValueError(
@@ -142,10 +139,7 @@ def loo_weights(column: Column) -> LooQuadratic:
 def decompose_for_loo(features: Features, counts: np.ndarray, bias: str) -> Generator[None, None, LooDecomposition]:
     """Decompose rows for selection by leave-one-out: O(m n min(m, n)), O(m^3) for a Gram matrix of m rows.
 
-    Raises
-    ------
-    InsufficientMemory
-        Where that would not fit.
+    Raises InsufficientMemory where that would not fit.
     """
     m = counts.shape[0]
     explicit = isinstance(features, LinearFeatures) and features.width <= DECOMPOSED_WIDTH * m
@@ -297,11 +291,8 @@ def _default_differs(a: Any, b: Any) -> bool:
 def score_by_loo_bound(study: Study, bar: ProgressBar) -> StudyScores:
     """Judge every point of a grid by 1 less its leave-one-out (LOO) bound, maybe negative; one fit per point.
 
-    Raises
-    ------
-    ValueError
-        For another scoring than accuracy, more than two classes, a free bias, and for objectives other than the hinge
-        loss with margin mean and variance.
+    Raises ValueError for another scoring than accuracy, more than two classes, a free bias, and for objectives other
+    than the hinge loss with margin mean and variance.
     """
     data, bias = study.data, study.call.bias
     if study.scoring.name != "accuracy" or study.scoring.values is None:

@@ -62,23 +62,12 @@ NAMED: dict[str, dict[str, Score]] = {
 
 @dataclass(frozen=True)
 class Scoring:
-    """Scoring by which held-out rows are judged: larger is better.
-
-    Attributes
-    ----------
-    name : str
-    values : callable or None
-        Score from decision values.
-    function : callable or None
-        The caller's function(model, X, y), if there is one instead.
-    borrowed : bool
-        Whether it is scikit-learn's, found by its name.
-    """
+    """Scoring by which held-out rows are judged: larger is better."""
 
     name: str
-    values: Score | None
-    function: Callable[..., Any] | None = None
-    borrowed: bool = False
+    values: Score | None  # score from decision values
+    function: Callable[..., Any] | None = None  # the caller's function(model, X, y), if there is one instead
+    borrowed: bool = False  # whether it is scikit-learn's, found by its name
 
     @property
     def all_classes(self) -> bool:
@@ -115,10 +104,8 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
 
     Models of a plugin's task are judged by their `score`, unless something else is given.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For an unknown name, or a function that does not take `sample_weight` although there are weights.
+    Raises ValueError, TypeError for an unknown name, or a function that does not take `sample_weight` although there
+    are weights.
     """
     known = NAMED.get(task, {"score": None})
     if given is None:

@@ -33,28 +33,17 @@ def rows_of_study(X: Any, index: np.ndarray) -> Any:
 
 @dataclass(eq=False)
 class StudyScores:
-    """Scores of the points of a study by held-out rows.
+    """Scores of the points of a study by held-out rows."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (p, n_folds)
-        NaN where a fit was not reached in time.
-    folds : tuple of (train, test)
-    values : ndarray of shape (m,) or (m, k), or None
-        Decision values of the caller's rows under fits without them, if there is one point; NaN where there are none.
-    certificates : list of Certificate
-        Of all fits, fold by fold, and of each fold point by point.
-    shortfalls : list of Shortfall
-    stopped : str
-        Why there are no more fits; empty if all are done.
-    """
-
-    scores: np.ndarray
+    scores: np.ndarray  # shape (p, n_folds): NaN where a fit was not reached in time
     folds: tuple[Fold, ...] = ()
+    # shape (m,) or (m, k), or None: decision values of the caller's rows under fits without them, if there is one
+    # point; NaN where there are none
     values: np.ndarray | None = None
+    # of all fits, fold by fold, and of each fold point by point
     certificates: list[Certificate] = field(default_factory=list)
     shortfalls: list[Shortfall] = field(default_factory=list)
-    stopped: str = ""
+    stopped: str = ""  # why there are no more fits; empty if all are done
 
     def note(self, fitted: Fitted) -> None:
         """Keep what a fit says of itself."""
@@ -71,24 +60,11 @@ class StudyScores:
 class Study:
     """Study of a grid's points: data and scoring, checked before the first fit.
 
-    Attributes
-    ----------
-    call : Call
-        Fits show progress of their own only where every report is asked for.
-    verbose : int
-    setting : Setting
-        The call with all rows.
-    X, y, class_weight : object
-        As given; X as something that rows can be taken from.
-    weights : ndarray of shape (n_given,)
-        Weights of the caller's rows, without class weights; `weighted` says that they were given.
-    truth : ndarray of shape (n_given,)
-        Labels or targets of the caller's rows; anything where the weight is 0.
-    scoring : Scoring
-    points : list of dict
-        Hyper-parameters of every point.
-    asked : list of (Objective, dict)
-        Objective and kernel parameters of every point.
+    `call`: fits show progress of their own only where every report is asked for; `setting`: the call with all rows;
+    `X`, `y`, `class_weight`: as given; X as something that rows can be taken from; `weights` (shape (n_given,)):
+    weights of the caller's rows, without class weights; `weighted` says that they were given; `truth` (shape
+    (n_given,)): labels or targets of the caller's rows; anything where the weight is 0; `points`: hyper-parameters of
+    every point; `asked`: objective and kernel parameters of every point.
     """
 
     def __init__(self, call: Call, X: Any, y: Any, sample_weight: Any, class_weight: Any, scoring: Any) -> None:

@@ -121,11 +121,7 @@ def solve_grid(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, 
 
     Once a fit was stopped, those after it are not begun: their answer is w = 0.
 
-    Parameters
-    ----------
-    setting : Setting
-    asked : sequence of (Objective, dict)
-        Objective and kernel parameters of every point.
+    `asked`: objective and kernel parameters of every point.
     """
     limits, total = setting.call.limits, setting.data.total
     filled = [setting.complete(task) for task, _ in asked]

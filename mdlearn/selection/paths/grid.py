@@ -24,10 +24,7 @@ def checked_grid_points(call: Call, grid: Any, params: Mapping[str, Any]) -> tup
 def grid_points(grid: Any, params: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Points of a path's grid as the user gives it: all combinations of a mapping, or the union of several grids.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else, for a grid without points, and for a name that `params` has as well.
+    Raises TypeError, ValueError for anything else, for a grid without points, and for a name that `params` has as well.
     """
     points = _grid_combinations(grid) if isinstance(grid, Mapping) else _union_of_grids(grid)
     both = [name for name in grid_names(points) if name in params]
@@ -115,10 +112,7 @@ class GridRoute:
     Points are visited by increasing weights, the variance first. Each begins at the nearest point that is solved, where
     distances are those of the logarithms of the weights.
 
-    Parameters
-    ----------
-    places : list of list of float, or None
-        Weights of every point (see `point_term_weights`).
+    `places`: weights of every point (see `point_term_weights`).
     """
 
     def __init__(self, places: list[list[float] | None]) -> None:
