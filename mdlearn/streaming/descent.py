@@ -33,27 +33,10 @@ class StreamedDescent(BlockEngine):
     A block's rows stand for all: their weights are scaled to the sum of all, and mean and variance of the margins are
     those of pairs of its rows. A row is met once in an epoch, in random order within its block.
 
-    Parameters
-    ----------
-    engine : Solver
-        One that `takes_blocks`.
-    begun : StreamedProblem
-    found : dict of str to ndarray
-        The `arrays` of an earlier run, after some epochs; empty: there is none.
-    done : int
-        How many epochs.
-
-    Attributes
-    ----------
-    best, best_W : ndarray of shape (p,), (p, size)
-        Smallest objective at the end of an epoch, or at w = 0, and where.
-    open_W : ndarray of shape (p, size) or None
-        The end of an epoch whose objective is not known.
-
-    Raises
-    ------
-    ValueError
-        For a problem that the engine cannot take, and steps that diverge.
+    `engine`: one that `takes_blocks`; `found`: the `arrays` of an earlier run, after some epochs; empty: there is none;
+    `done`: how many epochs; `best`, `best_W` (shape (p,), (p, size)): smallest objective at the end of an epoch, or at
+    w = 0, and where; `open_W`: the end of an epoch whose objective is not known. Raises ValueError for a problem that
+    the engine cannot take, and steps that diverge.
     """
 
     most_passes = math.inf

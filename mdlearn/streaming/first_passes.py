@@ -25,24 +25,12 @@ from mdlearn.streaming.sums.streamed_form import StreamedForm, streamed_form_ref
 
 @dataclass(frozen=True, eq=False)
 class StreamedProblem:
-    """Problem over row blocks as the first passes find it, before any step.
-
-    Attributes
-    ----------
-    call : Call
-    task : Objective
-    params : dict
-        Hyper-parameters, those of the kernel included.
-    kernel : Kernel
-        What the model is one of.
-    summary : Summary
-    form : StreamedForm
-    """
+    """Problem over row blocks as the first passes find it, before any step."""
 
     call: Call
     task: Objective
-    params: dict[str, Any]
-    kernel: Kernel
+    params: dict[str, Any]  # hyper-parameters, those of the kernel included
+    kernel: Kernel  # what the model is one of
     summary: Summary
     form: StreamedForm
 
@@ -52,14 +40,7 @@ def make_first_passes(
 ) -> StreamedProblem:
     """Make the first passes: count, find the features if these are not the columns, and write the form.
 
-    Parameters
-    ----------
-    call : Call
-    task : Objective
-    given : dict
-        Parameters of the kernel, as given.
-    class_weight : mapping, "balanced" or None
-    passes : Passes
+    `given`: parameters of the kernel, as given.
     """
     known = passes.found("rows")
     summary = Summary.read(known) if known else passes.needed(passes.blocks.scan(class_weight))

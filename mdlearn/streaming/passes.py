@@ -30,16 +30,8 @@ HEAD = "head"
 class Checkpoint:
     """Checkpoint of the passes of a fit: a file with arrays, and with what they belong to.
 
-    Parameters
-    ----------
-    path : path-like
-    head : dict
-        What a fit has been asked for; only a fit that has been asked for the same goes on from the file.
-
-    Raises
-    ------
-    ValueError
-        When the file belongs to another fit, or is none of these.
+    `head`: what a fit has been asked for; only a fit that has been asked for the same goes on from the file.
+    Raises ValueError when the file belongs to another fit, or is none of these.
     """
 
     def __init__(self, path: Any, head: dict[str, Any]) -> None:
@@ -84,23 +76,9 @@ def _checkpoint_text(value: Any) -> str:
 class Passes(LimitedRun):
     """Passes of one fit, each begun only where it can end in time with those that certify the answer after it.
 
-    Parameters
-    ----------
-    solver : str
-        Name of the engine.
-    limits : Limits
-    blocks : RowBlocks
-    head : dict
-        What a checkpoint belongs to.
-
-    Attributes
-    ----------
-    done : int
-        How many an engine has made.
-    cost : float
-        Seconds of the longest pass so far.
-    complete : bool
-        Whether the passes that write the form were all made; else nothing is known but w = 0.
+    `solver`: name of the engine; `head`: what a checkpoint belongs to; `done`: how many an engine has made; `cost`:
+    seconds of the longest pass so far; `complete`: whether the passes that write the form were all made; else nothing
+    is known but w = 0.
     """
 
     def __init__(self, solver: str, limits: Limits, blocks: RowBlocks, head: dict[str, Any]) -> None:

@@ -25,22 +25,10 @@ TOLERANCE_SHRINKAGE, LEAST_TOLERANCE = 1e-2, 1e-7
 class BlockEngine(ABC):
     """Interface of block engines between two passes over row blocks; who makes the passes asks nothing else.
 
-    Parameters
-    ----------
-    form : StreamedForm
-    groups : sequence of tuple of int
-        Columns of every problem.
-    tol : float
-
-    Attributes
-    ----------
-    most_passes : int or inf
-        Without `max_iter`.
-    reserved : int
-        Passes that have to end in time after one more, for the certificate.
+    `groups`: columns of every problem; `reserved`: passes that have to end in time after one more, for the certificate.
     """
 
-    most_passes: float = MOST_PASSES
+    most_passes: float = MOST_PASSES  # without `max_iter`
     reserved = 1
 
     def __init__(self, form: StreamedForm, groups: Sequence[tuple[int, ...]], tol: float) -> None:
@@ -105,20 +93,9 @@ class BlockEngine(ABC):
 class BlockState:
     """State of a block engine that goes from pass to pass, for p columns of size n and q problems.
 
-    Attributes
-    ----------
-    W, P : ndarray of shape (p, n)
-        The present points and the directions of the steps from them.
-    length, value : ndarray of shape (q,)
-        Of the step; the objective at W, NaN where the step is taken whatever it gives.
-    best, best_W : ndarray of shape (q,), (p, n)
-        Smallest objective so far, and where.
-    lower, gap : ndarray of shape (q,)
-        Largest bound so far, and smallest gap.
-    strict : ndarray of shape (q,)
-        What the tolerance is multiplied by for estimates.
-    stalled : ndarray of shape (q,), int
-        Passes without progress.
+    `W`, `P` (shape (p, n)): the present points and the directions of the steps from them; `length`, `value` (shape
+    (q,)): of the step; the objective at W, NaN where the step is taken whatever it gives; `best`, `best_W` (shape (q,),
+    (p, n)): smallest objective so far, and where; `lower`, `gap` (shape (q,)): largest bound so far, and smallest gap.
     """
 
     W: np.ndarray
@@ -129,8 +106,8 @@ class BlockState:
     best_W: np.ndarray
     lower: np.ndarray
     gap: np.ndarray
-    strict: np.ndarray
-    stalled: np.ndarray
+    strict: np.ndarray  # shape (q,): what the tolerance is multiplied by for estimates
+    stalled: np.ndarray  # shape (q,), int: passes without progress
 
     @staticmethod
     def at_zero(form: StreamedForm, q: int) -> dict[str, np.ndarray]:
@@ -159,12 +136,7 @@ class BlockState:
 class StepEngine(BlockEngine):
     """Base of block engines that take steps from the sums of passes, for all columns.
 
-    Parameters
-    ----------
-    form, groups, tol
-        As for `BlockEngine`.
-    state : BlockState
-        Where to begin; it is written to.
+    `form`, `groups`, `tol`: as for `BlockEngine`; `state`: where to begin; it is written to.
     """
 
     def __init__(self, form: StreamedForm, groups: Sequence[tuple[int, ...]], tol: float, state: Any) -> None:

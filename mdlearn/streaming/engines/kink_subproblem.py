@@ -39,17 +39,8 @@ def minimise_kink_problem(
 ) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
     """Solve the subproblem over the rows near a kink, by interior point steps from a given element.
 
-    Parameters
-    ----------
-    state : PrimalDualOnRows
-    element : ndarray of shape (n,)
-    width : float
-        Margins are about this far from their optimal ones.
-
-    Returns
-    -------
-    generator
-        Yields None, and returns the element and its multipliers, shape (T, N).
+    `element` of shape (n,); `width`: margins are about this far from their optimal ones. Yields None, and
+    returns the element and its multipliers, shape (T, N).
     """
     if not state.column.y.shape[0]:
         yield from state.system.factor(np.zeros(0))

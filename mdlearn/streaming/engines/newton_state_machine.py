@@ -74,28 +74,17 @@ Task = LinePass | PointPass | GatherPass
 class NewtonState(BlockState):
     """State in the Newton state machine over row blocks, from pass to pass; every column is a problem.
 
-    Attributes
-    ----------
-    h, before : ndarray of shape (p,)
-        Half width at the end of the step, and at W; `value` is the objective with kinks rounded by it.
-    slope : ndarray of shape (p,)
-        Slope at W along P; NaN: the step is taken whatever it gives.
-    inside : ndarray of shape (p,)
-        Margins near a kink when h last fell.
-    mode : ndarray of shape (p,), int
-    plain : ndarray of shape (p,), bool
-        Whether rows are no longer gathered.
-    sources : list of MultiplierSource
-        Where the multipliers of the best bounds are from.
+    `h`, `before` (shape (p,)): half width at the end of the step, and at W; `value` is the objective with kinks rounded
+    by it.
     """
 
     h: np.ndarray
     before: np.ndarray
-    slope: np.ndarray
-    inside: np.ndarray
-    mode: np.ndarray
-    plain: np.ndarray
-    sources: list[MultiplierSource]
+    slope: np.ndarray  # shape (p,): slope at W along P; NaN: the step is taken whatever it gives
+    inside: np.ndarray  # shape (p,): margins near a kink when h last fell
+    mode: np.ndarray  # shape (p,), int
+    plain: np.ndarray  # shape (p,), bool: whether rows are no longer gathered
+    sources: list[MultiplierSource]  # where the multipliers of the best bounds are from
 
     @classmethod
     def first(cls, form: StreamedForm) -> NewtonState:
@@ -133,17 +122,10 @@ class NewtonState(BlockState):
 class BlockNewton(StepEngine):
     """State machine of Newton steps over row blocks: not those of the engine `newton`, over one column without kinks.
 
-    Parameters
-    ----------
-    form : StreamedForm
-    tol : float
-    state : NewtonState
-        Where to begin; it is written to.
-    held : int, optional
-        Rows that may be gathered for one column.
+    `held`: rows that may be gathered for one column.
     """
 
-    state: NewtonState
+    state: NewtonState  # where to begin; it is written to
 
     def __init__(self, form: StreamedForm, tol: float, state: NewtonState, held: int | None = None) -> None:
         super().__init__(form, [(j,) for j in range(len(form.columns))], tol, state)

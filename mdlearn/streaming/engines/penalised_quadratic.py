@@ -24,13 +24,8 @@ MOST_STEPS = 10_000
 class PenalisedQuadratic(Composite):
     """Penalised quadratic sum_j [g_j . d_j + 1/2 d_j' H_j d_j] + sum_i beta_i |V_i| of V = W + d, shape (n, k).
 
-    Parameters
-    ----------
-    H : ndarray of shape (k, n, n)
-    G, W : ndarray of shape (n, k)
-    beta : ndarray of shape (n,)
-    sizes : ndarray of shape (n,) or float, default 0
-        What the terms of G added up to without their signs.
+    `H` of shape (k, n, n); `G`, `W` of shape (n, k); `beta` of shape (n,); `sizes`: what the terms of G added up to
+    without their signs.
     """
 
     convex = True

@@ -33,20 +33,11 @@ UNBOUNDED_VALUE = 1e6
 
 @dataclass(eq=False)
 class ProximalState(BlockState):
-    """State in the proximal state machine, from pass to pass.
+    """State in the proximal state machine, from pass to pass."""
 
-    Attributes
-    ----------
-    square : ndarray of shape (n, n)
-        sum_i c_i x'_i x'_i'; NaN before it is known.
-    fall : ndarray of shape (q,)
-        What the model says of the whole step; NaN before the first one.
-    done : ndarray of shape (q,), int
-    """
-
-    square: np.ndarray
-    fall: np.ndarray
-    done: np.ndarray
+    square: np.ndarray  # shape (n, n): sum_i c_i x'_i x'_i'; NaN before it is known
+    fall: np.ndarray  # shape (q,): what the model says of the whole step; NaN before the first one
+    done: np.ndarray  # shape (q,), int
 
     @classmethod
     def first(cls, form: StreamedForm, q: int) -> ProximalState:
@@ -58,17 +49,10 @@ class ProximalState(BlockState):
 class BlockProximal(StepEngine):
     """State machine of proximal Newton steps between passes over row blocks.
 
-    Parameters
-    ----------
-    form : StreamedForm
-    groups : sequence of tuple of int
-        Columns of every problem: those whose coefficients of a feature are punished together.
-    tol : float
-    state : ProximalState
-        Where to begin; it is written to.
+    `groups`: columns of every problem: those whose coefficients of a feature are punished together.
     """
 
-    state: ProximalState
+    state: ProximalState  # where to begin; it is written to
 
     def __init__(self, form: StreamedForm, groups: Sequence[tuple[int, ...]], tol: float, state: ProximalState) -> None:
         super().__init__(form, groups, tol, state)

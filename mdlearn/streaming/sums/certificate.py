@@ -26,20 +26,11 @@ Candidate = tuple[float, float, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Certify:
-    """Work of a certificate's pass over row blocks: the objective at a model's coefficients, a bound from multipliers.
-
-    Attributes
-    ----------
-    form : StreamedForm
-    held : ndarray of shape (p, size)
-        Coefficients whose objective is asked for, of all columns.
-    multipliers : tuple of MultiplierSource
-        Empty: no bound is asked for.
-    """
+    """Work of a certificate's pass over blocks: the objective at a model's coefficients, a bound from multipliers."""
 
     form: StreamedForm
-    held: np.ndarray
-    multipliers: tuple[MultiplierSource, ...] = ()
+    held: np.ndarray  # shape (p, size): coefficients whose objective is asked for, of all columns
+    multipliers: tuple[MultiplierSource, ...] = ()  # empty: no bound is asked for
 
     def __call__(self, block: Block) -> Sums:
         """Value and moments at `held`; what the dual's value at the multipliers is made of."""
@@ -111,17 +102,9 @@ def dual_value(
     their value is exact. Without one, those of a class are scaled by s <= 1: a concave function of s is at least what
     lies between its values at 0 and 1. So what passes find on their way is what a certificate finds again.
 
-    Parameters
-    ----------
-    form : StreamedForm
-    j : int
-        The column.
-    w : ndarray of shape (size,)
-        It has the variance's margins.
-    value, part : float
-        What all multipliers say from below but for the ridge's share, and those of the loss where y = +1.
-    e, half : ndarray of shape (size,)
-        sum_i alpha_i x'_i, of all rows, and the part of the loss's multipliers of those with y = +1.
+    `j`: the column; `w` (shape (size,)): it has the variance's margins; `value`, `part`: what all multipliers say from
+    below but for the ridge's share, and those of the loss where y = +1; `e`, `half` (shape (size,)): sum_i alpha_i
+    x'_i, of all rows, and the part of the loss's multipliers of those with y = +1.
     """
     one, R, excess = form.columns[j], form.punished, float(e[-1])
     column = one.column

@@ -19,16 +19,12 @@ MOVED = "moved "
 class Exact:
     """Exact multipliers of some rows, which sums of a pass take in place of functions of margins.
 
-    Attributes
-    ----------
-    block, row : ndarray of shape (N,), int
-        Where the rows are, block after block.
-    beta : ndarray of shape (T, N)
+    `block`, `row` (shape (N,), int): where the rows are, block after block.
     """
 
     block: np.ndarray
     row: np.ndarray
-    beta: np.ndarray
+    beta: np.ndarray  # shape (T, N)
 
     def within(self, number: int, rows: slice) -> tuple[np.ndarray, np.ndarray]:
         """Those of a range of a block: places in the range, and multipliers."""
@@ -41,21 +37,13 @@ class Exact:
 class MultiplierSource:
     """Source of the multipliers of one column in the sums of a pass.
 
-    Attributes
-    ----------
-    W, P : ndarray of shape (size,)
-        They are slopes at W, moved along the second derivatives by the margins of P.
-    h : float
-        Half the width on which kinks are rounded.
-    dh : float
-        And along their derivative in h by this.
-    exact : Exact or None
+    `W`, `P` (shape (size,)): they are slopes at W, moved along the second derivatives by the margins of P.
     """
 
     W: np.ndarray
     P: np.ndarray
-    h: float
-    dh: float = 0.0
+    h: float  # half the width on which kinks are rounded
+    dh: float = 0.0  # and along their derivative in h by this
     exact: Exact | None = None
 
 
@@ -112,27 +100,15 @@ def sum_multipliers(out: Sums, form: StreamedForm, sources: Sources, block: Bloc
 
 @dataclass(frozen=True, eq=False)
 class PointPass:
-    """Work of a pass: sums at a point, all that a Newton step needs, of some columns at one point each.
-
-    Attributes
-    ----------
-    form : StreamedForm
-    places : tuple of int
-        Which columns.
-    W : ndarray of shape (p, size)
-    h : ndarray of shape (p,)
-        Widths of rounded kinks.
-    sources : mapping from int to MultiplierSource
-        Of the same columns, multipliers that make another bound; empty: none.
-    squared : bool
-        Whether sum_i c_i x'_i x'_i' is asked for as well, which the variance of every column is made of.
-    """
+    """Work of a pass: sums at a point, all that a Newton step needs, of some columns at one point each."""
 
     form: StreamedForm
-    places: tuple[int, ...]
-    W: np.ndarray
-    h: np.ndarray
+    places: tuple[int, ...]  # which columns
+    W: np.ndarray  # shape (p, size)
+    h: np.ndarray  # shape (p,): widths of rounded kinks
+    # of the same columns, multipliers that make another bound; empty: none
     sources: Sources = field(default_factory=dict)
+    # whether sum_i c_i x'_i x'_i' is asked for as well, which the variance of every column is made of
     squared: bool = False
 
     def __call__(self, block: Block) -> Sums:
@@ -173,22 +149,15 @@ class PointPass:
 class LinePass:
     """Work of a pass: sums along a line, slopes of the rounded losses of some columns.
 
-    Attributes
-    ----------
-    form : StreamedForm
-    places : tuple of int
-    W, P : ndarray of shape (p, size)
-        Points and directions.
-    h : ndarray of shape (p,)
-    lengths : ndarray of shape (s,)
+    `W`, `P` (shape (p, size)): points and directions.
     """
 
     form: StreamedForm
     places: tuple[int, ...]
     W: np.ndarray
     P: np.ndarray
-    h: np.ndarray
-    lengths: np.ndarray
+    h: np.ndarray  # shape (p,)
+    lengths: np.ndarray  # shape (s,)
 
     def __call__(self, block: Block) -> Sums:
         """Slopes of the losses at all lengths, and the moments that the variance's slope is made of."""
@@ -213,16 +182,10 @@ class LinePass:
 class NearRows:
     """Rows near a kink that a pass gathers beside its sums, block after block.
 
-    Attributes
-    ----------
-    X : ndarray of shape (N, size)
-        Rows, with the constant of a bias.
-    y, counts : ndarray of shape (N,)
-    block, row : ndarray of shape (N,), int
-        Where they are.
+    `y`, `counts` of shape (N,); `block`, `row` (shape (N,), int): where they are.
     """
 
-    X: np.ndarray
+    X: np.ndarray  # shape (N, size): rows, with the constant of a bias
     y: np.ndarray
     counts: np.ndarray
     block: np.ndarray
@@ -239,20 +202,12 @@ class NearRows:
 
 @dataclass(frozen=True, eq=False)
 class GatherPass:
-    """Work of a pass: rows within `reach` of a kink, and sums over all others, whose multipliers are at a bound.
-
-    Attributes
-    ----------
-    form : StreamedForm
-    places : tuple of int
-    W : ndarray of shape (p, size)
-    reach : ndarray of shape (p,)
-    """
+    """Work of a pass: rows within `reach` of a kink, and sums over all others, whose multipliers are at a bound."""
 
     form: StreamedForm
     places: tuple[int, ...]
-    W: np.ndarray
-    reach: np.ndarray
+    W: np.ndarray  # shape (p, size)
+    reach: np.ndarray  # shape (p,)
 
     def __call__(self, block: Block) -> Sums:
         """Near rows; for the others bound and element; value and moments of all, and the variance's matrix."""

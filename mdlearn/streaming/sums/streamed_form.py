@@ -48,23 +48,12 @@ def streamed_form_refusal(terms: Terms) -> str:
 
 @dataclass(frozen=True, eq=False)
 class StreamedColumn:
-    """Column of a streamed form: one binary problem.
+    """Column of a streamed form: one binary problem."""
 
-    Attributes
-    ----------
-    positive : int
-        Place of the class whose sign is +1.
-    column : Column
-        Weights and terms, over two rows that stand for the two signs.
-    centre : ndarray of shape (n,)
-        sum_i c_i y_i x'_i / m: its product with coefficients is the mean margin.
-    turn : ndarray of shape (n,)
-        sum_i c_i y_i (y_i - mean y) x'_i: what multipliers c (y - mean y) of the variance add up to.
-    """
-
-    positive: int
-    column: Column
-    centre: np.ndarray
+    positive: int  # place of the class whose sign is +1
+    column: Column  # weights and terms, over two rows that stand for the two signs
+    centre: np.ndarray  # shape (n,): sum_i c_i y_i x'_i / m: its product with coefficients is the mean margin
+    # shape (n,): sum_i c_i y_i (y_i - mean y) x'_i: what multipliers c (y - mean y) of the variance add up to
     turn: np.ndarray
 
     def signs(self, codes: np.ndarray) -> np.ndarray:
@@ -79,26 +68,14 @@ class StreamedColumn:
 
 @dataclass(frozen=True, eq=False)
 class StreamedForm:
-    """Margin form over row blocks, of which classes, weights and sums are known.
-
-    Attributes
-    ----------
-    columns : tuple of StreamedColumn
-    bias : str
-    ridge : float
-        0 or 1.
-    unit : float
-    width : int
-        Features of a row.
-    penalty : float
-        Factor of the lengths of the features' coefficients: L1, or L2,1 where columns are one problem.
-    """
+    """Margin form over row blocks, of which classes, weights and sums are known."""
 
     columns: tuple[StreamedColumn, ...]
     bias: str
-    ridge: float
+    ridge: float  # 0 or 1
     unit: float
-    width: int
+    width: int  # features of a row
+    # factor of the lengths of the features' coefficients: L1, or L2,1 where columns are one problem
     penalty: float = 0.0
 
     @classmethod
@@ -177,14 +154,9 @@ class StreamedForm:
 class StreamedLosses:
     """Losses of a streamed form's column at some margins.
 
-    Attributes
-    ----------
-    rounded, bound, part : float
-        Sum of the losses with rounded kinks, and what the multipliers say from below, all and those of some rows.
-    slope, bend, drift : ndarray of shape (n,)
-        sum_t side_t beta_t, the second derivative, and what the slope changes by per unit of h.
-    inside : int
-        How many margins are within `KINK_REACH` h of a kink.
+    `rounded`, `bound`, `part`: sum of the losses with rounded kinks, and what the multipliers say from below, all and
+    those of some rows; `slope`, `bend`, `drift` (shape (n,)): sum_t side_t beta_t, the second derivative, and what the
+    slope changes by per unit of h.
     """
 
     rounded: float
@@ -193,7 +165,7 @@ class StreamedLosses:
     slope: np.ndarray
     bend: np.ndarray
     drift: np.ndarray
-    inside: int
+    inside: int  # how many margins are within `KINK_REACH` h of a kink
 
 
 def total_streamed_loss(terms: tuple[Term, ...], z: np.ndarray, counts: np.ndarray) -> float:
@@ -213,20 +185,10 @@ def streamed_losses(
 ) -> StreamedLosses:
     """Evaluate all loss terms of a streamed form's column.
 
-    Parameters
-    ----------
-    terms : tuple of terms
-    z, counts : ndarray of shape (n,)
-    h : float
-        Half the width of what is rounded about a kink.
-    dz : ndarray of shape (n,), optional
-        Multipliers are moved along the second derivatives by this, and kept within their bounds.
-    dh : float
-        And along their derivative in h by this.
-    exact : tuple (places, beta), optional
-        Multipliers of some rows, shape (T, len(places)), in place of slopes.
-    some : ndarray of shape (n,), bool, optional
-        The rows of `part`.
+    `z`, `counts` of shape (n,); `h`: half the width of what is rounded about a kink; `dz` (shape (n,), optional):
+    multipliers are moved along the second derivatives by this, and kept within their bounds; `dh`: and along their
+    derivative in h by this; `exact`: multipliers of some rows, shape (T, len(places)), in place of slopes; `some`
+    (shape (n,), bool, optional): the rows of `part`.
     """
     rounded = bound = part = 0.0
     slope, bend, drift, inside = np.zeros_like(z), np.zeros_like(z), np.zeros_like(z), 0
