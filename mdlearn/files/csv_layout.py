@@ -24,22 +24,12 @@ MISSING = frozenset({"", "nan", "NaN", "NAN", "NA", "N/A", "null", "NULL", "?"})
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """Layout of a CSV file, as its first lines show it.
-
-    Attributes
-    ----------
-    path : str
-    delimiter : str
-    names : tuple of str or None
-        The header's cells; None without a header.
-    width : int
-        Number of columns, labels included.
-    """
+    """Layout of a CSV file, as its first lines show it."""
 
     path: str
     delimiter: str
-    names: tuple[str, ...] | None
-    width: int
+    names: tuple[str, ...] | None  # the header's cells; None without a header
+    width: int  # number of columns, labels included
 
     def place(self, column: str) -> int:
         """Return the index of a column given by its name or its number (from 1; negative: from the end)."""
@@ -84,20 +74,9 @@ def find_layout(
 ) -> CsvLayout:
     """Find the layout of a CSV file, delimiter and header, by its first lines, as far as they are not given.
 
-    Parameters
-    ----------
-    path : str
-    lines : sequence of str
-        The first lines that are not empty.
-    delimiter : str or None
-    header : bool or None
-    known : sequence of str or None
-        Columns that a model needs: a line with all of them is a header.
-
-    Raises
-    ------
-    ValueError
-        When the first line may be either, a header or data; when a header names two columns alike.
+    `lines`: the first lines that are not empty; `known`: columns that a model needs: a line with all of them is a
+    header. Raises ValueError when the first line may be either, a header or data; when a header names two columns
+    alike.
     """
     if lines[0].count('"') % 2:
         raise ValueError(f"{path} begins with a line in which a quote is not closed; a row is one line")
@@ -168,22 +147,9 @@ def columns_for_model(
 ) -> CsvColumns:
     """Choose a CSV layout's columns that a model needs: by name where both have names, else by position.
 
-    Parameters
-    ----------
-    layout : Layout
-    target : str or None
-        Column of the labels, if given; else the one of the fit, if the file has it.
-    width : int
-        Number of columns that the model needs.
-    names : sequence of str or None
-        Their names.
-    notes : mapping
-        `target` and `place` of the fit, if the model comes from a CSV file.
-
-    Raises
-    ------
-    ValueError
-        When columns are missing, or too many to tell which ones are meant.
+    `target`: column of the labels, if given; else the one of the fit, if the file has it; `width`: number of columns
+    that the model needs; `names`: their names; `notes`: `target` and `place` of the fit, if the model comes from a CSV
+    file. Raises ValueError when columns are missing, or too many to tell which ones are meant.
     """
     place = None if target is None else layout.place(target)
     if layout.names is not None and names is not None:

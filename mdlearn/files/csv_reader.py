@@ -54,13 +54,7 @@ class CsvLabels:
 class CsvReader:
     """Reader of one CSV file: its layout first, then its rows.
 
-    Parameters
-    ----------
-    path : str
-    pieces : iterator of (int, list of bytes)
-        Lines of the file.
-    delimiter, header, known
-        As for `find_layout`.
+    `pieces`: lines of the file; `delimiter`, `header`, `known`: as for `find_layout`.
     """
 
     def __init__(

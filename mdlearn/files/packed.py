@@ -31,12 +31,7 @@ BOM = b"\xef\xbb\xbf"
 def open_packed(path: str) -> Iterator[Any]:
     """Open a file for reading bytes; gzip and bzip2 are recognised by the first bytes, whatever the name is.
 
-    Raises
-    ------
-    OSError
-        When the file cannot be opened.
-    ValueError
-        When it begins like another kind of file.
+    Raises OSError when the file cannot be opened. Raises ValueError when it begins like another kind of file.
     """
     with open(path, "rb") as file:
         head = file.peek(8)[:8]
@@ -59,10 +54,8 @@ def line_blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]
 
     Lines end with LF, CR LF or CR; a byte-order mark of UTF-8 is taken off. Lines count from 1.
 
-    Raises
-    ------
-    ValueError
-        When the file is damaged, cut short, another kind of file or binary, or has a line beyond all bounds.
+    Raises ValueError when the file is damaged, cut short, another kind of file or binary, or has a line beyond all
+    bounds.
     """
     number, rest, first = 1, b"", True
     while True:

@@ -23,23 +23,9 @@ VALUE_BYTES, ROW_BYTES = 16, 32
 def read_svmlight(path: str, pieces: Pieces, zero_based: bool | None, dtype: Any) -> Table:
     """Make a table of the lines of a svmlight file.
 
-    Parameters
-    ----------
-    path : str
-        For messages.
-    pieces : iterator of (int, list of bytes)
-        Lines of the file.
-    zero_based : bool or None
-        Whether columns are counted from 0; None: exactly if index 0 occurs.
-    dtype : float32 or float64
-        Type of the values.
-
-    Raises
-    ------
-    ImportError
-        Without scikit-learn, whose reader does the work.
-    ValueError, OSError
-        One sentence about what is wrong with the file, and in which line.
+    `path`: for messages; `pieces`: lines of the file; `zero_based`: whether columns are counted from 0; None: exactly
+    if index 0 occurs; `dtype`: type of the values. Raises ImportError without scikit-learn, whose reader does the work.
+    Raises ValueError, OSError with one sentence about what is wrong with the file, and in which line.
     """
     try:
         from sklearn.datasets import load_svmlight_file

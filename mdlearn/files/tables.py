@@ -33,23 +33,13 @@ Pieces: TypeAlias = Iterator[tuple[int, list[bytes]]]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Table read from a file: rows, labels and column names.
+    """Table read from a file: rows, labels and column names."""
 
-    Attributes
-    ----------
-    X : csr_matrix or ndarray of shape (m, d)
-    y : ndarray of shape (m,) or None
-        Labels: integers where all are, else numbers, or strings; None where a file has none.
-    notes : dict
-        How the file was read, to be kept with a model: `zero_based` for svmlight, `target` and `place` for CSV.
-    names : tuple of str or None
-        Names of the columns of X.
-    """
-
-    X: Any
-    y: np.ndarray | None
+    X: Any  # shape (m, d)
+    y: np.ndarray | None  # labels: integers where all are, else numbers, or strings; None where a file has none
+    # how the file was read, to be kept with a model: `zero_based` for svmlight, `target` and `place` for CSV
     notes: dict[str, Any] = field(default_factory=dict)
-    names: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None  # names of the columns of X
 
     @property
     def named(self) -> Any:
