@@ -51,12 +51,8 @@ def write_archive(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
 class ArchiveMembers:
     """Members of an open model file's archive: arrays, taken one after the other.
 
-    Raises
-    ------
-    Unreadable
-        When the file is no archive; by `take` and `finish`, when it is not the one that is expected.
-    InsufficientMemory
-        For a file that does not fit in memory.
+    Raises Unreadable when the file is no archive; by `take` and `finish`, when it is not the one that is expected.
+    Raises InsufficientMemory for a file that does not fit in memory.
     """
 
     def __init__(self, file: io.BufferedReader) -> None:

@@ -18,17 +18,9 @@ SHOWN = 600
 def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model, dict[str, Any]]:
     """Load a persistent model and the notes saved with it; `lookup` finds the classes that its file names.
 
-    Parameters
-    ----------
-    path : path
-    lookup : callable
-        lookup(kind, name) returns the class that has a name; ValueError when none has. It is asked for kernels that are
-        not built in, and for objectives that make features of their own.
-
-    Raises
-    ------
-    ValueError, OSError
-        As for `mdlearn.load`.
+    `lookup`: lookup(kind, name) returns the class that has a name; ValueError when none has. It is asked for kernels
+    that are not built in, and for objectives that make features of their own. Raises ValueError, OSError as for
+    `mdlearn.load`.
     """
     with memory.memory_error_in_words(f"loading {shown_model_path(path)}"), open_model_file(path) as file:
         try:

@@ -41,21 +41,10 @@ def save(model: FittedRecord, path: str | os.PathLike[str], notes: Mapping[str, 
     The file is complete or not there: it is written beside `path`, brought to disk, then renamed. A crash leaves an
     older file of that name as it was.
 
-    Parameters
-    ----------
-    model : Model
-        Any fitted model, except one with a callable kernel.
-    path : path
-        File to write, by this exact name; conventionally ``*.npz``.
-    notes : mapping, optional
-        Plain values that `load_with_notes` gives back (the command line keeps there how it read the data).
-
-    Raises
-    ------
-    ValueError
-        For a callable kernel, or labels or parameters that are not numbers or strings.
-    OSError
-        When the file cannot be written.
+    `model`: any fitted model, except one with a callable kernel; `path`: file to write, by this exact name;
+    conventionally ``*.npz``; `notes`: plain values that `load_with_notes` gives back (the command line keeps there how
+    it read the data). Raises ValueError for a callable kernel, or labels or parameters that are not numbers or strings.
+    Raises OSError when the file cannot be written.
     """
     target = check_target(path)
     header, arrays = encode_model(model, dict(notes or {}))
