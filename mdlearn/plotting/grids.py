@@ -27,17 +27,11 @@ WRITTEN = 150
 class GridLine:
     """Line in a plot of a grid along one hyper-parameter.
 
-    Attributes
-    ----------
-    label : str
-    points : list of int
-        Its points of the grid.
-    heights, spread : ndarray of shape (p,)
-        Values of all points of the grid, and half the height of a band around them.
+    `heights`, `spread` (shape (p,)): values of all points of the grid, and half the height of a band around them.
     """
 
     label: str
-    points: list[int]
+    points: list[int]  # its points of the grid
     heights: np.ndarray
     spread: np.ndarray | None = None
 

@@ -112,19 +112,8 @@ def _legend_place_below(ax: Any, columns: int) -> dict[str, Any]:
 def plot_items(given: Any, labels: Sequence[str] | None, single: bool, what: str) -> tuple[list[Any], list[str] | None]:
     """List of what is to be drawn in a plot of any style, and its names where there are any.
 
-    Parameters
-    ----------
-    given : object, or a sequence or mapping of these
-    labels : sequence of str or None
-    single : bool
-        Whether `given` is one thing to draw rather than several.
-    what : str
-        What such a thing is, for errors.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is nothing to draw, or the labels do not fit.
+    `single`: whether `given` is one thing to draw rather than several; `what`: what such a thing is, for errors.
+    Raises TypeError, ValueError if there is nothing to draw, or the labels do not fit.
     """
     if isinstance(given, Mapping):
         if labels is not None:
