@@ -26,49 +26,29 @@ KINDS = {True: "two classes", False: "more classes"}
 class ComparisonSettings:
     """Settings that all fits of a comparison share, and that its tables state.
 
-    Attributes
-    ----------
-    repeats, seed : int
-        Number of splits, and the seed they are drawn with.
-    time_limit : float
-        Seconds per fit.
-    kernel : str
-    max_rows : int
-        Rows of a set that are used.
-    n_threads : int or None
-        Threads of a fit.
+    `repeats`, `seed`: number of splits, and the seed they are drawn with.
     """
 
     repeats: int
     seed: int
-    time_limit: float
+    time_limit: float  # seconds per fit
     kernel: str
-    max_rows: int
-    n_threads: int | None
+    max_rows: int  # rows of a set that are used
+    n_threads: int | None  # threads of a fit
 
 
 @dataclass(frozen=True)
 class ResultCell:
     """Cell of a comparison table: result of one objective on one data set.
 
-    Attributes
-    ----------
-    data, objective : str
-    shape : tuple of int
-        Rows, columns, classes of the set as it is in the file; empty when it could not be read.
-    engine, multiclass : str
-        Of the last fit; empty without one.
-    accuracy, second : tuple of float
-        One per fit that gave a model: share of right labels in the test half, and the area under the ROC curve for two
-        classes, macro F1 for more.
-    gap, seconds : float
-        The largest certified gap, and the sum of the times to fit.
-    notes : tuple of str
-        Why values are missing or to be taken with care.
+    `engine`, `multiclass`: of the last fit; empty without one; `accuracy`, `second`: one per fit that gave a model:
+    share of right labels in the test half, and the area under the ROC curve for two classes, macro F1 for more; `gap`,
+    `seconds`: the largest certified gap, and the sum of the times to fit.
     """
 
     data: str
     objective: str
+    # rows, columns, classes of the set as it is in the file; empty when it could not be read
     shape: tuple[int, ...] = ()
     engine: str = ""
     multiclass: str = ""
@@ -76,18 +56,12 @@ class ResultCell:
     second: tuple[float, ...] = ()
     gap: float = np.nan
     seconds: float = np.nan
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # why values are missing or to be taken with care
 
 
 @dataclass
 class Comparison:
-    """Results of a comparison so far, of which tables are made.
-
-    Attributes
-    ----------
-    settings : Settings
-    cells : list of Cell
-    """
+    """Results of a comparison so far, of which tables are made."""
 
     settings: ComparisonSettings
     cells: list[ResultCell] = field(default_factory=list)

@@ -21,17 +21,10 @@ TEXT = tuple(ENDINGS)
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Data set of an experiment: rows and labels of one file.
+    """Data set of an experiment: rows and labels of one file."""
 
-    Attributes
-    ----------
-    X : ndarray or csr_matrix of shape (m, d)
-        As in the file; missing values of dense sets are NaN.
-    y : ndarray of shape (m,)
-    """
-
-    X: Any
-    y: np.ndarray
+    X: Any  # shape (m, d): as in the file; missing values of dense sets are NaN
+    y: np.ndarray  # shape (m,)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -52,16 +45,9 @@ class Halves:
 def find_sets(folder: str) -> dict[str, Path]:
     """Find the files of an experiment's data sets in a folder: paths by name, sorted.
 
-    Parameters
-    ----------
-    folder : str
-        Files ``NAME.npz``, CSV files ``NAME.csv`` or ``.tsv``, and svmlight files ``NAME.svm``, ``.svmlight`` or
-        ``.libsvm``; text may be packed (.gz, .bz2).
-
-    Raises
-    ------
-    ValueError
-        When there is no such folder, or no such file in it, or two of one name.
+    `folder`: files ``NAME.npz``, CSV files ``NAME.csv`` or ``.tsv``, and svmlight files ``NAME.svm``, ``.svmlight`` or
+    ``.libsvm``; text may be packed (.gz, .bz2). Raises ValueError when there is no such folder, or no such file in it,
+    or two of one name.
     """
     root = Path(folder)
     if not root.is_dir():

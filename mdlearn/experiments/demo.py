@@ -58,17 +58,8 @@ TASKS = (
 def main(output_directory: str | os.PathLike[str] | None = None, force: bool = False) -> int:
     """Fit the models of the demo, print a table, and write the plot of cumulative training margins.
 
-    Parameters
-    ----------
-    output_directory : path, optional
-        Where ``mdlearn-demo-margins.png`` goes. Default: the current directory.
-    force : bool, default False
-        Whether a file of this name is overwritten that is not of an earlier demo.
-
-    Returns
-    -------
-    int
-        0, or 1 after a message on standard error.
+    `output_directory`: where ``mdlearn-demo-margins.png`` goes. Default: the current directory; `force`: whether a file
+    of this name is overwritten that is not of an earlier demo. Returns 0, or 1 after a message on standard error.
     """
     try:
         from matplotlib.figure import Figure
