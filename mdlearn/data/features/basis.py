@@ -36,20 +36,11 @@ from mdlearn.numerics.pivoted_cholesky import factor_of_square, partial_kernel_f
 
 @dataclass(frozen=True, eq=False)
 class BasisColumns(Rows):
-    """Kernel columns of a basis: values k(x_i, z_j) as rows of numbers, shape (m, N), computed by blocks.
+    """Kernel columns of a basis: values k(x_i, z_j) as rows of numbers, shape (m, N), computed by blocks."""
 
-    Attributes
-    ----------
-    source : Rows of shape (m, d)
-        Training rows, or the Gram matrix itself for a precomputed kernel.
-    kernel : Kernel
-    index : ndarray of shape (N,), intp
-        Position of each basis row in `source`.
-    """
-
-    source: Rows
+    source: Rows  # shape (m, d): training rows, or the Gram matrix itself for a precomputed kernel
     kernel: Kernel
-    index: np.ndarray
+    index: np.ndarray  # shape (N,), intp: position of each basis row in `source`
     _store: dict[str, Any] = field(default_factory=dict, repr=False)
     made_when_asked: ClassVar[bool] = True
 
@@ -164,17 +155,10 @@ class BasisFeatures(LinearFeatures):
 
     A basis row that stands for several equal ones shares its coefficient among them: N copies with coefficients a / N
     each cost a^2 / N, so that its ridge is one over its weight.
-
-    Attributes
-    ----------
-    rows : BasisColumns of shape (m, N)
-    ridge : ndarray of shape (N,) or None
-    places : ndarray of shape (N,), intp
-        Position of each basis row among the caller's rows.
     """
 
-    rows: BasisColumns
-    places: np.ndarray = field(kw_only=True)
+    rows: BasisColumns  # shape (m, N)
+    places: np.ndarray = field(kw_only=True)  # shape (N,), intp: position of each basis row among the caller's rows
     by_rows: ClassVar[bool] = False
 
     def computed(self) -> Generator[None, None, None]:

@@ -232,10 +232,7 @@ class BlockRows(Rows):
 class ClusteredRowsPiece(Piece):
     """Piece of clustered rows that are in one block each: products take what is there.
 
-    Parameters
-    ----------
-    rows : BlockRows of shape (n, K L)
-    room : Room
+    `rows` of shape (n, K L).
     """
 
     def __init__(self, rows: BlockRows, room: Room) -> None:
@@ -266,15 +263,7 @@ class ClusteredRowsPiece(Piece):
 
 
 class LazyBlockRows(BlockRows):
-    """Clustered rows of one block each, all of them made when the first is asked for.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the rows.
-    rows, n_blocks, width : int
-    model_dtype : dtype
-    """
+    """Clustered rows of one block each, all of them made when the first is asked for."""
 
     made_when_asked = True
     separate = True
@@ -286,7 +275,7 @@ class LazyBlockRows(BlockRows):
         for name, value in (("make", make), ("_size", (rows, n_blocks, width)), ("model_dtype", model_dtype)):
             object.__setattr__(self, name, value)
 
-    make: Callable[[], BlockRows]
+    make: Callable[[], BlockRows]  # makes the rows
     _size: tuple[int, int, int]
 
     @property

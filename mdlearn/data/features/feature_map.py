@@ -243,15 +243,9 @@ def _feature_bytes(rows: Rows) -> float:
 
 @dataclass(frozen=True, eq=False)
 class MappedRows(Rows):
-    """Features by a feature map, shape (m, map.width), made anew whenever rows are asked for.
+    """Features by a feature map, shape (m, map.width), made anew whenever rows are asked for."""
 
-    Attributes
-    ----------
-    source : Rows of shape (m, d)
-    map : FeatureMap
-    """
-
-    source: Rows
+    source: Rows  # shape (m, d)
     map: FeatureMap
 
     @property
@@ -286,13 +280,7 @@ class MappedRows(Rows):
 
 
 class LazyMappedRows(DenseRows):
-    """Dense features by a feature map, of all rows when the first is asked for.
-
-    Parameters
-    ----------
-    source : Rows of shape (m, d)
-    by : FeatureMap
-    """
+    """Dense features by a feature map, of all rows when the first is asked for."""
 
     made_when_asked = True
     suits_blas = True
@@ -302,7 +290,7 @@ class LazyMappedRows(DenseRows):
         for name, value in (("source", source), ("by", by), ("model_dtype", source.dtype)):
             object.__setattr__(self, name, value)
 
-    source: Rows
+    source: Rows  # shape (m, d)
     by: FeatureMap
 
     @property

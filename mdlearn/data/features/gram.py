@@ -29,22 +29,10 @@ ALONE_SHARE = 1e-4
 class KnownGramRows:
     """Known parts of a Gram matrix, which `KernelFeatures` remember beside the whole of it.
 
-    Attributes
-    ----------
-    rows : KnownRows or None
-        Rows of the Gram matrix.
-    answers : tuple of (alpha, f)
-        The last decision values.
-    centred_copy : (Kernel, Rows) or None
-        What values are computed from.
-    typical : float or None
-        Mean of k(x, x).
-    deficit : float
-        What k(x, x) lack, relative to themselves, so that the matrix is positive semidefinite.
-    reused : bool
-        Whether several fits, the points of a path, have them in common.
-    concurrent : bool
-        Whether several threads ask for values at the same time.
+    `rows`: rows of the Gram matrix; `answers`: the last decision values; `centred_copy`: what values are computed from;
+    `typical`: mean of k(x, x); `deficit`: what k(x, x) lack, relative to themselves, so that the matrix is positive
+    semidefinite; `reused`: whether several fits, the points of a path, have them in common; `concurrent`: whether
+    several threads ask for values at the same time.
     """
 
     def __init__(self) -> None:
@@ -61,10 +49,7 @@ class GramRowMaker:
 
     Gaussian values of dense rows with few columns are made of differences, one row at a time by compiled loops.
 
-    Attributes
-    ----------
-    single : GaussianRows or None
-        What makes single rows; without it, some together cost much less.
+    `single`: what makes single rows; without it, some together cost much less.
     """
 
     def __init__(self, kernel: Kernel, rows: Rows) -> None:

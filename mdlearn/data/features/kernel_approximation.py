@@ -42,18 +42,11 @@ class KernelMap(FeatureMap):
 
     With M M' the inverse of their kernel matrix inner products of features are the kernel on the span of the points
     (Nystroem); without M features are the kernel values themselves (landmarks).
-
-    Attributes
-    ----------
-    kernel : Kernel
-    points : ndarray of shape (r, d), float64
-    mix : ndarray of shape (r, q) or None
-        M; None: the identity.
     """
 
     kernel: Kernel
-    points: np.ndarray
-    mix: np.ndarray | None
+    points: np.ndarray  # shape (r, d)
+    mix: np.ndarray | None  # M; None: the identity
 
     @property
     def approximation(self) -> str:
@@ -124,12 +117,7 @@ class KernelMap(FeatureMap):
 
 @dataclass(frozen=True)
 class ApproximateKernel(Kernel):
-    """A kernel that a linear problem over explicit features stands for; `params` say so.
-
-    Attributes
-    ----------
-    map : KernelMap
-    """
+    """A kernel that a linear problem over explicit features stands for; `params` say so."""
 
     map: Any = None
 
@@ -155,12 +143,7 @@ class ApproximateKernel(Kernel):
 def check_approximation(kernel: Any, given: Mapping[str, Any]) -> None:
     """Raise ValueError or TypeError where `approximation` and `n_components` make no sense for a kernel.
 
-    Parameters
-    ----------
-    kernel : object
-        As for `mdlearn.fit`.
-    given : mapping
-        Parameters of the kernel, as given.
+    `kernel`: as for `mdlearn.fit`; `given`: parameters of the kernel, as given.
     """
     how = given.get("approximation")
     if how is None:
@@ -181,25 +164,9 @@ def approximate_kernel(
 ) -> Generator[None, Any, ApproximateKernel]:
     """Make an approximation of a kernel: features of points chosen at random among distinct rows of positive weight.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    how : {"nystroem", "landmarks"}
-    n : int or None
-        Number of points; None: 500, or all distinct rows where these are fewer.
-    X : Rows of shape (m, d)
-    counts : ndarray of shape (m,)
-    seed : int
-
-    Returns
-    -------
-    generator
-        Yields None now and then, and returns the kernel.
-
-    Raises
-    ------
-    ValueError
-        For more points than distinct rows, or a kernel that is not positive semidefinite on them.
+    `n`: number of points; None: 500, or all distinct rows where these are fewer; `X` of shape (m, d); `counts` of shape
+    (m,). Yields None now and then, and returns the kernel. Raises ValueError for more points than distinct rows, or a
+    kernel that is not positive semidefinite on them.
     """
     rows = distinct(X, counts)
     n = min(DEFAULT_POINTS, len(rows)) if n is None else n

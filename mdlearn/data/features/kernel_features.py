@@ -48,16 +48,9 @@ NOT_SEMIDEFINITE, GIVE = "the kernel matrix is not positive semidefinite", "give
 
 @dataclass(frozen=True)
 class KernelFeatures:
-    """Features of a kernel, as the space of a fit; its Gram matrix is computed once, when first asked for.
+    """Features of a kernel, as the space of a fit; its Gram matrix is computed once, when first asked for."""
 
-    Attributes
-    ----------
-    rows : Rows of shape (m, d)
-        Training rows, or the Gram matrix itself for a precomputed kernel.
-    kernel : Kernel
-    """
-
-    rows: Rows
+    rows: Rows  # shape (m, d): training rows, or the Gram matrix itself for a precomputed kernel
     kernel: Kernel
     _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     _known: KnownGramRows = field(default_factory=KnownGramRows, repr=False)
@@ -274,10 +267,7 @@ class KernelFeatures:
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
         """Return alpha' G alpha; `f` is G alpha, where it is known.
 
-        Raises
-        ------
-        ValueError
-            When it is clearly negative: then G is no kernel matrix and the problem is not convex.
+        Raises ValueError when it is clearly negative: then G is no kernel matrix and the problem is not convex.
         """
         value = float(coef @ (self.decision(coef) if f is None else f))
         if value < 0:

@@ -36,20 +36,11 @@ TILE_OPERATIONS_PER_BEAT, VALUE_OPERATIONS = 1 << 27, 64.0
 
 
 class KernelTiles(ABC):
-    """Tiles of a kernel matrix over some rows, asked for by blocks and by products.
-
-    Attributes
-    ----------
-    n_rows : int
-    dtype : type
-        float32 or float64: that of values, and of sums over a tile.
-    length : int
-        Numbers that a value is made of.
-    """
+    """Tiles of a kernel matrix over some rows, asked for by blocks and by products."""
 
     n_rows: int
-    dtype: Any
-    length: int
+    dtype: Any  # float32 or float64: that of values, and of sums over a tile
+    length: int  # numbers that a value is made of
 
     @abstractmethod
     def take(self, index: np.ndarray) -> KernelTiles:
@@ -210,13 +201,7 @@ class ExactTiles(KernelTiles):
 class SquaredTiles:
     """Products with K P K, of tiles of a kernel matrix K and weights P: inner products of rows in a basis of all rows.
 
-    Parameters
-    ----------
-    tiles : KernelTiles
-        Of K.
-    weights : ndarray of shape (m,)
-    index : ndarray or None
-        Rows whose inner products these are; None: all.
+    `tiles`: of K; `weights` of shape (m,); `index`: rows whose inner products these are; None: all.
     """
 
     def __init__(self, tiles: KernelTiles, weights: np.ndarray, index: np.ndarray | None = None) -> None:
@@ -270,13 +255,7 @@ def _tile_rows(kernel: Kernel, rows: Rows, by: float, width: int, dtype: Any) ->
 
 
 class TiledMatrix:
-    """A kernel matrix as products of tiles in double precision; the last answers are kept.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    rows : Rows
-    """
+    """A kernel matrix as products of tiles in double precision; the last answers are kept."""
 
     def __init__(self, kernel: Kernel, rows: Rows) -> None:
         self.kernel, self.rows = kernel, rows
@@ -303,12 +282,7 @@ class TiledMatrix:
 class KernelSums:
     """Sums sum_j k(a, b_j) alpha_jc of new rows a: what is made of the rows b_j alone is made once, and kept.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    rows : Rows of shape (m, d)
-        The rows b_j.
-    alpha : ndarray of shape (m, k), float64
+    `rows` (shape (m, d)): the rows b_j; `alpha` of shape (m, k).
     """
 
     def __init__(self, kernel: Kernel, rows: Rows, alpha: np.ndarray) -> None:

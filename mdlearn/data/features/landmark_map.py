@@ -29,27 +29,16 @@ ROUNDING_OF_ENTRIES = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class LandmarkMap(FeatureMap):
-    """Landmark map Phi(x): projections of x on L landmarks, in the blocks of the clusters that x belongs to.
+    """Landmark map Phi(x): projections of x on L landmarks, in the blocks of the clusters that x belongs to."""
 
-    Attributes
-    ----------
-    centers : ndarray of shape (K, d), float64
-    landmarks : ndarray of shape (L, d), float64
-    projection : Kernel
-        mu(x, l): "linear" for the dot product.
-    spread : float or None
-        Width of soft clusters; None: a row belongs to the cluster of the nearest centre alone.
-    mix : ndarray of shape (K, K) or None
-        Coefficients theta = mix theta' of a model whose theta' were fitted (see `TiedRows`); None: theta itself was.
-    axes : ndarray of shape (L, r) or None
-        Orthonormal columns, of dot projections: coefficients are those along these axes (see `turned`).
-    """
-
-    centers: np.ndarray
-    landmarks: np.ndarray
-    projection: Kernel
+    centers: np.ndarray  # shape (K, d)
+    landmarks: np.ndarray  # shape (L, d)
+    projection: Kernel  # mu(x, l): "linear" for the dot product
+    # width of soft clusters; None: a row belongs to the cluster of the nearest centre alone
     spread: float | None = None
+    # coefficients theta = mix theta' of a model whose theta' were fitted (see `TiedRows`); None: theta itself was
     mix: np.ndarray | None = None
+    # orthonormal columns, of dot projections: coefficients are those along these axes (see `turned`)
     axes: np.ndarray | None = None
 
     def turned(self) -> LandmarkMap:
@@ -250,16 +239,10 @@ class ClusterKernel(Kernel):
     """Kernel over a landmark map: kappa(mu(x), mu(z)) times the inner product of the weights of x and z over clusters.
 
     With hard clusters that is kappa where both are in the same cluster, else 0.
-
-    Attributes
-    ----------
-    map : LandmarkMap
-    compared : Kernel
-        kappa.
     """
 
     map: Any = None
-    compared: Any = None
+    compared: Any = None  # kappa
 
     def block(self, A: Any, B: Any) -> np.ndarray:
         """Kernel values between rows, given as they are or placed; shape (n, m)."""

@@ -195,13 +195,8 @@ def projector(projection: Kernel, landmarks: np.ndarray, sparse: bool) -> Callab
 
     A kernel over them tells rows apart that their rounding moves, and a model's rows are to be those that were fitted.
 
-    Parameters
-    ----------
-    projection : Kernel
-        mu(x, l).
-    landmarks : ndarray of shape (L, d)
-    sparse : bool
-        Whether rows will be sparse. Their products read landmarks by columns, which are laid out once.
+    `projection`: mu(x, l); `landmarks` of shape (L, d); `sparse`: whether rows will be sparse. Their products read
+    landmarks by columns, which are laid out once.
     """
     points = DenseRows(np.asarray(landmarks, order="F" if sparse else "C"))
 

@@ -20,14 +20,9 @@ class TiedRows(BlockRows):
     A product with theta' is that of Phi(x) with theta = A theta'. So a regulariser 1/2 tr theta' M theta with
     M = (A A')^-1 is the plain 1/2 |theta'|^2 over these rows. All products are made from those of Phi(x): though
     every row has entries in all blocks, nothing of that size is written out, except by `block` and `matrix`.
-
-    Attributes
-    ----------
-    mix : ndarray of shape (K, K)
-        A.
     """
 
-    mix: np.ndarray
+    mix: np.ndarray  # shape (K, K): A
 
     @kept
     def couplings(self) -> np.ndarray:
@@ -117,21 +112,9 @@ class TiedRows(BlockRows):
 def cluster_smoothing(centers: np.ndarray, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
     """Mix A of smoothed clusters, for the regulariser 1/2 tr theta' (I + smoothness Laplacian) theta; and similarities.
 
-    Parameters
-    ----------
-    centers : ndarray of shape (K, d)
-    smoothness : float
-        rho >= 0.
-
-    Returns
-    -------
-    (ndarray of shape (K, K), ndarray of shape (K, K))
-        A = C'^-1, upper triangular, with I + rho Laplacian = C C'. Similarities s_kl = exp(-|c_k - c_l|^2 / sigma_c),
-        0 on the diagonal; sigma_c is the mean squared distance between two centres.
-
-    References
-    ----------
-    Zantedeschi, Emonet & Sebban, L3-SVMs (2017), section 5, names such a term; similarities and width are ours.
+    `centers` of shape (K, d); `smoothness`: rho >= 0. Returns A = C'^-1, upper triangular, with I + rho Laplacian = C
+    C'. Similarities s_kl = exp(-|c_k - c_l|^2 / sigma_c), 0 on the diagonal; sigma_c is the mean squared distance
+    between two centres.
     """
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
