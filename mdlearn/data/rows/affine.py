@@ -18,17 +18,10 @@ def with_last(v: np.ndarray, last: np.ndarray | float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class AffineRows:
-    """Affine rows (x, 1), for coefficients whose last one is the intercept; or rows x alone.
-
-    Attributes
-    ----------
-    rows : Rows
-    constant : bool
-        Whether there is a constant column.
-    """
+    """Affine rows (x, 1), for coefficients whose last one is the intercept; or rows x alone."""
 
     rows: Rows
-    constant: bool
+    constant: bool  # whether there is a constant column
 
     @property
     def width(self) -> int:

@@ -23,17 +23,7 @@ class ContrastRows(CsrRows):
     With W of shape (k, d) laid out block after block, their products with W are (w_own - w_other) . x. All products are
     made from those of X; only `X`, which compiled loops read, holds the entries.
 
-    Parameters
-    ----------
-    base : Rows of shape (m, d)
-    index : ndarray of shape (n,), intp
-        Row of `base` behind each row.
-    own, other : ndarray of shape (n,), intp
-        Its two blocks, different ones.
-    k : int
-        Number of blocks.
-    constant : bool
-        Whether every block ends with a column of ones.
+    `own`, `other` (shape (n,), intp): its two blocks, different ones.
     """
 
     def __init__(
@@ -44,12 +34,12 @@ class ContrastRows(CsrRows):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "constant", constant)
 
-    base: Rows
-    index: np.ndarray
+    base: Rows  # shape (m, d)
+    index: np.ndarray  # shape (n,), intp: row of `base` behind each row
     own: np.ndarray
     other: np.ndarray
-    k: int
-    constant: bool
+    k: int  # number of blocks
+    constant: bool  # whether every block ends with a column of ones
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -138,15 +138,9 @@ class CsrRows(RowsInMemory):
 
 @dataclass(frozen=True, eq=False)
 class CsrRowsWithoutColumn(CsrRows):
-    """CSR rows as if one column of the matrix were empty, without a copy.
+    """CSR rows as if one column of the matrix were empty, without a copy."""
 
-    Attributes
-    ----------
-    place : int
-        The column.
-    """
-
-    place: int
+    place: int  # the column
 
     def block(self, rows: Selection) -> np.ndarray:
         """Selected rows as a dense float64 array, with zeros in the column `place`."""

@@ -20,20 +20,11 @@ Keys = Callable[[np.ndarray, int, int], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Distinct:
-    """Distinct rows of positive weight, in lexicographic order.
+    """Distinct rows of positive weight, in lexicographic order."""
 
-    Attributes
-    ----------
-    rows : Rows of shape (m, d)
-    where : ndarray of shape (n,), intp
-        Position in `rows` of each distinct row, n <= m.
-    counts : ndarray of shape (n,), float64
-        Sum of the weights of the rows that are equal to it.
-    """
-
-    rows: Rows
-    where: np.ndarray
-    counts: np.ndarray
+    rows: Rows  # shape (m, d)
+    where: np.ndarray  # shape (n,), intp: position in `rows` of each distinct row, n <= m
+    counts: np.ndarray  # shape (n,): sum of the weights of the rows that are equal to it
 
     def __len__(self) -> int:
         """n."""
@@ -68,12 +59,8 @@ def lexicographic_order(rows: Rows, which: np.ndarray, key: np.ndarray | None = 
     More and more columns are looked at, for the rows only that what came before left tied, in blocks of some
     BLOCK_ENTRIES.
 
-    Returns
-    -------
-    order : ndarray of shape (n,), intp
-        `which` in order; equal rows keep theirs.
-    first : ndarray of shape (n,), bool
-        Whether each has another key or other numbers than the one before it.
+    Return `which` in order, where equal rows keep theirs, and whether each has another key or other numbers than the
+    one before it.
     """
     keys, length = (
         _distinct_keys_of_dense_rows(rows) if isinstance(rows, DenseRows) else _distinct_keys_of_csr_rows(rows)

@@ -201,16 +201,10 @@ class Rows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class RowsInMemory(Rows):
-    """Training rows of an array or matrix in memory (or mapped into it).
+    """Training rows of an array or matrix in memory (or mapped into it)."""
 
-    Attributes
-    ----------
-    X : array or matrix of shape (m, d)
-    model_dtype : dtype or None
-        Type that models have; None: that of X. Features of float32 rows are float64, models of them float32.
-    """
-
-    X: Any
+    X: Any  # shape (m, d)
+    # Type that models have; None: that of X. Features of float32 rows are float64, models of them float32.
     model_dtype: np.dtype[Any] | None = field(default=None, kw_only=True)
 
     @kept

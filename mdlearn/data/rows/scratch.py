@@ -28,10 +28,7 @@ class Room:
 class Piece:
     """Piece of rows in a float64 array of scratch memory, for several products.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    room : Room
+    `X` of shape (n, d).
     """
 
     def __init__(self, X: np.ndarray, room: Room) -> None:
