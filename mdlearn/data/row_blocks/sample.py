@@ -31,25 +31,13 @@ def joined_samples(parts: list[Rows]) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Sample of rows, drawn without replacement: those with the smallest random numbers, in the order of the blocks.
+    """Sample of rows, drawn without replacement: those with the smallest random numbers, in the order of the blocks."""
 
-    Attributes
-    ----------
-    X : Rows of shape (n, d)
-    codes : ndarray of shape (n,), intp
-    counts : ndarray of shape (n,), float64
-        As of all rows: a row counts as often as it does there.
-    numbers : ndarray of shape (n,), float64
-        Random ones in [0, 1).
-    most : int
-        More rows than this are not kept.
-    """
-
-    X: Rows
-    codes: np.ndarray
-    counts: np.ndarray
-    numbers: np.ndarray
-    most: int
+    X: Rows  # shape (n, d)
+    codes: np.ndarray  # shape (n,), intp
+    counts: np.ndarray  # shape (n,): as of all rows: a row counts as often as it does there
+    numbers: np.ndarray  # shape (n,): random ones in [0, 1)
+    most: int  # more rows than this are not kept
 
     def __add__(self, other: Sample) -> Sample:
         names = ("codes", "counts", "numbers")
@@ -71,13 +59,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class DrawSample:
-    """Work of a pass over row blocks: draw a sample of the rows.
-
-    Attributes
-    ----------
-    seed : int
-    most : int
-    """
+    """Work of a pass over row blocks: draw a sample of the rows."""
 
     seed: int
     most: int

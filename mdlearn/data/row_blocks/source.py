@@ -111,21 +111,11 @@ class Portion:
 
 @dataclass(frozen=True, eq=False)
 class SourceWork:
-    """Callable that makes the `Portion` of a row block of a source, in a pass after the first.
+    """Callable that makes the `Portion` of a row block of a source, in a pass after the first."""
 
-    Attributes
-    ----------
-    work : callable
-        (Block) -> Sums.
-    summary : Summary
-        What the first pass found.
-    moments : bool
-        Whether to add up what tells that the rows are those of the first pass.
-    """
-
-    work: Work
-    summary: Summary
-    moments: bool = False
+    work: Work  # (Block) -> Sums
+    summary: Summary  # what the first pass found
+    moments: bool = False  # whether to add up what tells that the rows are those of the first pass
 
     def __call__(self, number: int, block: Any) -> Portion:
         """Do the work on the rows that count."""

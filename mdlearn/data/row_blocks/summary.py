@@ -20,24 +20,12 @@ ENTRIES = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Row block checked against the summary: rows that count, with their classes and counts.
+    """Row block checked against the summary: rows that count, with their classes and counts."""
 
-    Attributes
-    ----------
-    X : Rows of shape (n, d)
-        Features, made when they are asked for where a map makes them.
-    codes : ndarray of shape (n,), intp
-        Places of their labels among all classes.
-    counts : ndarray of shape (n,), float64
-        Sample weight times class weight.
-    number : int
-        Which one of the source's blocks.
-    """
-
-    X: Rows
-    codes: np.ndarray
-    counts: np.ndarray
-    number: int
+    X: Rows  # shape (n, d): features, made when they are asked for where a map makes them
+    codes: np.ndarray  # shape (n,), intp: places of their labels among all classes
+    counts: np.ndarray  # shape (n,): sample weight times class weight
+    number: int  # which one of the source's blocks
 
     @property
     def total(self) -> float:
@@ -54,39 +42,17 @@ class Sums(dict[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Summary of row blocks: results of the first pass.
+    """Summary of row blocks: results of the first pass."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-        Sorted labels of rows that count.
-    n_rows : int
-        Rows given, those of weight 0 included.
-    width : int
-        Columns d.
-    dtype : dtype
-        float32 when all blocks are, else float64.
-    names : tuple of str, or None
-        Columns of the first block when it is a data frame.
-    factors : ndarray of shape (k,)
-        Class weights.
-    totals : ndarray of shape (k,)
-        Sums of the counts by class.
-    moments : ndarray of shape (k, n)
-        Sums of counts times features by class.
-    mapping : FeatureMap or None
-        What makes n features of a row; None: its d columns are the features.
-    """
-
-    classes: np.ndarray
-    n_rows: int
-    width: int
-    dtype: np.dtype[Any]
-    names: tuple[str, ...] | None
-    factors: np.ndarray
-    totals: np.ndarray
-    moments: np.ndarray
-    mapping: FeatureMap | None = None
+    classes: np.ndarray  # shape (k,): sorted labels of rows that count
+    n_rows: int  # rows given, those of weight 0 included
+    width: int  # columns d
+    dtype: np.dtype[Any]  # float32 when all blocks are, else float64
+    names: tuple[str, ...] | None  # columns of the first block when it is a data frame
+    factors: np.ndarray  # shape (k,): class weights
+    totals: np.ndarray  # shape (k,): sums of the counts by class
+    moments: np.ndarray  # shape (k, n): sums of counts times features by class
+    mapping: FeatureMap | None = None  # what makes n features of a row; None: its d columns are the features
 
     @property
     def total(self) -> float:
@@ -228,12 +194,7 @@ class Census:
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
-    """Work of a pass over row blocks: sums of features by class, the moments of a `Summary`.
-
-    Attributes
-    ----------
-    n_classes : int
-    """
+    """Work of a pass over row blocks: sums of features by class, the moments of a `Summary`."""
 
     n_classes: int
 
@@ -249,12 +210,7 @@ class ClassMoments:
 
 @dataclass(frozen=True, eq=False)
 class EntrySpread:
-    """Work of a pass for a summary of row blocks: sum of squared differences of all entries to their mean.
-
-    Attributes
-    ----------
-    mean : float
-    """
+    """Work of a pass for a summary of row blocks: sum of squared differences of all entries to their mean."""
 
     mean: float
 
