@@ -201,48 +201,25 @@ def _checked_grid_of_C(C: Any) -> np.ndarray:
 class LooQuadratic:
     """Weights of a quadratic objective without one repetition of a row, for leave-one-out margins in closed form.
 
-    Attributes
-    ----------
-    total : float
-        M'.
-    variance, mean : float
-        v and a.
-    steepness : float
-        D.
-    pull : float
-        D t.
-    ridge : float
-        Factor of R; 0 for rows that are independent of each other.
+    `variance`, `mean`: v and a.
     """
 
-    total: float
+    total: float  # M'
     variance: float
     mean: float
-    steepness: float
-    pull: float
-    ridge: float = 1.0
+    steepness: float  # D
+    pull: float  # D t
+    ridge: float = 1.0  # factor of R; 0 for rows that are independent of each other
 
 
 @dataclass(frozen=True, eq=False)
 class LooDecomposition:
-    """Decomposition U S V' for closed-form leave-one-out margins: rows times roots of counts, in units of R.
+    """Decomposition U S V' for closed-form leave-one-out margins: rows times roots of counts, in units of R."""
 
-    Attributes
-    ----------
-    counts : ndarray of shape (m,)
-        Positive.
-    vectors : ndarray of shape (m, r)
-        U.
-    values : ndarray of shape (r,)
-        S^2.
-    free : bool
-        Whether there is an intercept outside of the ridge.
-    """
-
-    counts: np.ndarray
-    vectors: np.ndarray
-    values: np.ndarray
-    free: bool = False
+    counts: np.ndarray  # shape (m,): positive
+    vectors: np.ndarray  # shape (m, r): U
+    values: np.ndarray  # shape (r,): S^2
+    free: bool = False  # whether there is an intercept outside of the ridge
 
     def regressed(self, y: np.ndarray, weight: float, ridge: float = 1.0) -> tuple[np.ndarray, np.ndarray, float]:
         """Ridge regression of the margins to 1: residuals e, slacks 1 - l and E, for signs y and a loss weight g."""
