@@ -165,12 +165,7 @@ def one_of(*names: str, other: str = "") -> Callable[[str, Any], str]:
 
 @dataclass(frozen=True, order=True)
 class Relative:
-    """Declared weight of `ratio` times C m, where m is the sum of the weights of the rows that are fitted.
-
-    Attributes
-    ----------
-    ratio : float
-    """
+    """Declared weight of `ratio` times C m, where m is the sum of the weights of the rows that are fitted."""
 
     ratio: float
 
@@ -279,10 +274,7 @@ def _checked_parameter(task: Any, name: str, key: str, value: Any) -> Any:
 def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     """Return an objective's `terms`, where these are declared terms whose weights float64 can hold.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else, and for parameters that lead to weights beyond float64.
+    Raises TypeError, ValueError for anything else, and for parameters that lead to weights beyond float64.
     """
     if not is_foreign(task):  # reckons with Python's numbers, of which NumPy does not warn
         return _declared_terms(task, params, total)

@@ -86,13 +86,7 @@ class PairLogistic(DecisionComposite):
 
     sum_i c_i/m sum_(k != y_i) psi(f_(y_i) - f_k) + lam |W|^2 with psi(t) = ln(1 + exp(-alpha (t - 2))) / alpha.
 
-    Parameters
-    ----------
-    data : Data
-        Of three or more classes.
-    features : LinearFeatures
-    bias : str
-    alpha, lam : float
+    `data`: of three or more classes.
     """
 
     averages = True
