@@ -16,17 +16,9 @@ def conjugate_gradients(
 ) -> Generator[None, None, np.ndarray]:
     """Solve a positive semidefinite system by conjugate gradients; stop at a direction without curvature.
 
-    Parameters
-    ----------
-    times, solve : callable
-        Product with the matrix, and with an approximate inverse.
-    target : ndarray
-        Right-hand side, of any shape.
-    residual, energy : float
-        Shares of their first values at which the length of the residual, or its product with what `solve` makes of it,
-        is small enough.
-    most : int
-        Most products.
+    `times`, `solve`: product with the matrix, and with an approximate inverse; `target`: right-hand side, of any shape;
+    `residual`, `energy`: shares of their first values at which the length of the residual, or its product with what
+    `solve` makes of it, is small enough; `most`: most products.
     """
     X, R = np.zeros_like(target), target.copy()
     P = Z = solve(R)

@@ -23,13 +23,7 @@ def line_minimum(start: float, along: Callable[[float], tuple[float, float]], cl
     Newton's method on the slope, within the bracket known so far. Along a piecewise quadratic it ends on the piece of
     the minimum, and there exactly.
 
-    Parameters
-    ----------
-    start : float
-        Slope at 0.
-    along : callable
-        along(t) returns how much the slope has risen since 0, and the second derivative at t.
-    close : float
+    `start`: slope at 0; `along`: along(t) returns how much the slope has risen since 0, and the second derivative at t.
     """
     if not start < 0:
         return np.inf

@@ -73,13 +73,8 @@ def randomly_pivoted_cholesky(
 ) -> Generator[None, None, np.ndarray]:
     """Partial pivoted Cholesky factor L (m, r), r <= rank: L L' is near a semidefinite matrix, never above it.
 
-    Parameters
-    ----------
-    columns : callable
-        columns(index) is a generator that returns the columns `index` of the matrix, shape (m, n).
-    diagonal : ndarray of shape (m,)
-    rank : int
-    rng : numpy.random.Generator
+    `columns`: columns(index) is a generator that returns the columns `index` of the matrix, shape (m, n); `diagonal` of
+    shape (m,).
     """
     m = diagonal.shape[0]
     L, left, k = np.zeros((m, min(rank, m))), diagonal.astype(np.float64), 0

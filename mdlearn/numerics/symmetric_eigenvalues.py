@@ -13,16 +13,7 @@ def symmetric_eigen(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     LAPACK's divide and conquer (dsyevd) is the quickest, and it can fail where entries are near the smallest numbers
     that there are, as those of a narrow kernel are. Then another algorithm (dsyevr) takes over.
 
-    Parameters
-    ----------
-    A : ndarray of shape (n, n)
-        Only the lower triangle is read.
-
-    Returns
-    -------
-    values : ndarray of shape (n,)
-    vectors : ndarray of shape (n, n)
-        A column for every value.
+    Only the lower triangle of A is read. Vectors are columns, one for every value.
     """
     from scipy.linalg import LinAlgError, eigh
 
