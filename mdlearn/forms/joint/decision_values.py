@@ -44,23 +44,14 @@ Bend = Callable[[np.ndarray, np.ndarray], np.ndarray]
 class DecisionComposite(Composite):
     """Base class of joint composites of decision values: write `slopes` and `bend`, and set `steepest` and `at_zero`.
 
-    Attributes
-    ----------
-    counts : ndarray of shape (m,)
-        Repetitions of the rows, the largest of all columns.
-    moments : ndarray of shape (p, p) or None
-        Made by `prepare`.
-    steepest : float
-        Largest second derivative of one row's function, per unit of count.
-    reach : float
-        Largest decision value next to which something happens: a threshold, and some widths of a logistic term.
-    separate : bool
-        Whether each column's values have a function of their own, so that second derivatives do not mix columns.
+    `counts` (shape (m,)): repetitions of the rows, the largest of all columns; `reach`: largest decision value next to
+    which something happens: a threshold, and some widths of a logistic term; `separate`: whether each column's values
+    have a function of their own, so that second derivatives do not mix columns.
     """
 
     convex = True
-    moments: np.ndarray | None = None
-    steepest: float
+    moments: np.ndarray | None = None  # made by `prepare`
+    steepest: float  # largest second derivative of one row's function, per unit of count
     reach = 1.0
     separate = False
     shifts = 100
@@ -83,10 +74,7 @@ class DecisionComposite(Composite):
     def over(self, rows: Rows) -> DecisionComposite:
         """Return this function of decision values for other rows, with the same ridge for all their columns.
 
-        Parameters
-        ----------
-        rows : Rows of shape (m, n)
-            With n at most the number of columns now, which all have one ridge.
+        `rows` (shape (m, n)): with n at most the number of columns now, which all have one ridge.
         """
         other, d, n = copy(self), self.rows.shape[1], rows.shape[1]
         for name in vars(self):

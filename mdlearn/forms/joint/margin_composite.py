@@ -34,12 +34,7 @@ LOSS_FALLS = "the loss falls by more than the penalty grows; give the penalty a 
 class MarginComposite(DecisionComposite):
     """Joint margin composite: columns of a MarginForm with squared, logistic and given terms and a penalty, as one.
 
-    Parameters
-    ----------
-    form : MarginForm
-        With explicit rows.
-    columns : sequence of Column
-        Some or all of its columns.
+    `form`: with explicit rows; `columns`: some or all of its columns.
     """
 
     separate = True
@@ -267,15 +262,10 @@ def _columns_alike_at_zero(one: Column, other: Column) -> bool:
 class LeastCurvature:
     """Least curvature of every column of a margin composite: H_j = A - u_j u_j' with a factor of A = kappa M + ridge.
 
-    Attributes
-    ----------
-    factor : object
-        Of A, as SciPy's `cho_factor` has it.
-    inner, shares : ndarray of shape (p, k), (k,)
-        A^-1 u_j, and 1 - u_j'A^-1 u_j less what rounding may have added.
+    `inner`, `shares` (shape (p, k), (k,)): A^-1 u_j, and 1 - u_j'A^-1 u_j less what rounding may have added.
     """
 
-    factor: Any
+    factor: Any  # of A, as SciPy's `cho_factor` has it
     inner: np.ndarray
     shares: np.ndarray
 
