@@ -125,12 +125,8 @@ def block_of(term: CoefficientTerm, n: int, k: int) -> Block:
 class CoefficientBlocks:
     """Coefficient terms of a penalised problem, stacked: P(w) = sum of the blocks of K w.
 
-    Attributes
-    ----------
-    K : csr_matrix of shape (r, n)
-        n = p k.
-    blocks : list of (slice, block, bool)
-        Rows of K, what they are in, and whether K w are the coefficients as they are.
+    `K` (shape (r, n)): n = p k; `blocks`: rows of K, what they are in, and whether K w are the coefficients as they
+    are.
     """
 
     def __init__(self, terms: Sequence[CoefficientTerm], penalty: np.ndarray, shape: tuple[int, int], d: int) -> None:

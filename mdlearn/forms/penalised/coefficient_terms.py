@@ -119,10 +119,7 @@ def first_differences(d: int) -> Any:
 def matrix_of(term: CoefficientTerm, d: int) -> Any:
     """Return K of a coefficient term for d features, in CSR form.
 
-    Raises
-    ------
-    ValueError
-        For another number of columns, or numbers that are not finite.
+    Raises ValueError for another number of columns, or numbers that are not finite.
     """
     from scipy.sparse import csr_matrix, identity
 

@@ -36,30 +36,17 @@ from mdlearn.numerics.lazy_property import kept
 
 @dataclass(frozen=True, eq=False)
 class PenalisedPoint:
-    """Point of a penalised problem: coefficients, multipliers of the losses and of the coefficient terms.
+    """Point of a penalised problem: coefficients, multipliers of the losses and of the coefficient terms."""
 
-    Attributes
-    ----------
-    W : ndarray of shape (p, k)
-        With a bias, the last row holds the intercepts.
-    beta : ndarray of shape (k, T, m)
-    s : ndarray of shape (r,)
-    """
-
-    W: np.ndarray
-    beta: np.ndarray
-    s: np.ndarray
+    W: np.ndarray  # shape (p, k): with a bias, the last row holds the intercepts
+    beta: np.ndarray  # shape (k, T, m)
+    s: np.ndarray  # shape (r,)
 
 
 class PenalisedProblem(Problem):
     """Problem of columns with coefficient terms.
 
-    Parameters
-    ----------
-    form : MarginForm
-        With explicit rows.
-    columns : sequence of Column
-        All of its columns, or one.
+    `form`: with explicit rows; `columns`: all of its columns, or one.
     """
 
     def __init__(self, form: MarginForm, columns: Sequence[Column]) -> None:
