@@ -22,20 +22,11 @@ WHOLE_PRODUCT_ROWS = 1000
 
 @dataclass(frozen=True, eq=False)
 class EigenGram:
-    """Eigenvalues and eigenvectors for dual Hessians: of the Gram matrix P^1/2 (G + constant) P^1/2, for counts P.
+    """Eigenvalues and eigenvectors for dual Hessians: of the Gram matrix P^1/2 (G + constant) P^1/2, for counts P."""
 
-    Attributes
-    ----------
-    counts : ndarray of shape (m,)
-    values : ndarray of shape (m,)
-        At least 0.
-    vectors : ndarray of shape (m, m)
-        P^-1/2 U.
-    """
-
-    counts: np.ndarray
-    values: np.ndarray
-    vectors: np.ndarray
+    counts: np.ndarray  # shape (m,)
+    values: np.ndarray  # shape (m,): at least 0
+    vectors: np.ndarray  # shape (m, m): P^-1/2 U
 
     def reduced(self, kappa: float) -> Generator[None, None, np.ndarray]:
         """R for one weight of the variance."""

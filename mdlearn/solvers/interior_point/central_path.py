@@ -23,10 +23,7 @@ RUNAWAY_MULTIPLIER = 1e60
 class CentralPath:
     """Central path, as iterates of the predictor-corrector: element, multipliers, slacks of both bounds.
 
-    Attributes
-    ----------
-    away : float
-        How far the end is where bounds do not tell; infinite where they do.
+    `away`: how far the end is where bounds do not tell; infinite where they do.
     """
 
     away = np.inf

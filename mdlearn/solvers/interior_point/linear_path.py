@@ -28,10 +28,7 @@ path that begins below its end takes short steps all the way."""
 class LinearPath(CentralPath):
     """Linear program's path of interior points: multipliers need sum alpha_i (x_i, 1) = 0, with a bound at the end.
 
-    Attributes
-    ----------
-    missed : float
-        Share of the first miss of that condition that steps have left.
+    `missed`: share of the first miss of that condition that steps have left.
     """
 
     def __init__(self, state: PrimalDual) -> None:

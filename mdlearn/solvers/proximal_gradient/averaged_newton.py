@@ -39,10 +39,7 @@ class AveragedPreconditioner:
     Solutions with (1 - theta) mean_j / share + theta along axes U with U' (share M + R) U = I, U' R U = diag(theta).
     Where there are too many columns for a matrix, only diagonals are solved with.
 
-    Parameters
-    ----------
-    problem : Scores
-        After `prepare`.
+    `problem`: after `prepare`.
     """
 
     def __init__(self, problem: DecisionComposite) -> None:

@@ -52,12 +52,8 @@ class FistaState:
 class Fista:
     """FISTA with gradient restart and a Newton finish.
 
-    Attributes
-    ----------
-    whole, problem : Composite
-        The problem of reports, and that of steps: along other axes, where `axes` has them.
-    anchor : CompositeEvaluation or None
-        A tangent less steep than the penalty.
+    `whole`, `problem`: the problem of reports, and that of steps: along other axes, where `axes` has them; `anchor`: a
+    tangent less steep than the penalty.
     """
 
     def __init__(self, problem: Composite) -> None:

@@ -23,10 +23,7 @@ FACTORED_OPERATIONS = 4e9
 class RowAxes:
     """Axes that the rows span: coefficients of a problem, and the same along these; intercepts stay.
 
-    Attributes
-    ----------
-    Q : ndarray of shape (d, n)
-        Orthonormal.
+    `Q` (shape (d, n)): orthonormal.
     """
 
     def __init__(self, Q: np.ndarray) -> None:

@@ -25,24 +25,13 @@ DECOMPOSED_ROWS = 3000
 
 @dataclass(frozen=True, eq=False)
 class Decompositions:
-    """Decompositions that a path of quadratics hands on, extended by what the next form needs; never written to.
+    """Decompositions that a path of quadratics hands on, extended by what the next form needs; never written to."""
 
-    Attributes
-    ----------
-    shared : ndarray, Scatters, BlockFactor or None
-        What `Direct.prepare` returned: the Gram matrix, or what columns of rows have in common.
-    rows : tuple of (Column, float, Spectrum)
-        Decompositions of rows, with the column that each was made for and the weight that it serves up to.
-    kernel : KernelSpectrum or BasisSpectrum or None
-        Of the Gram matrix, or of a kernel matrix that is the rows.
-    fails : bool
-        Whether that matrix has none.
-    """
-
-    shared: Shared = None
+    shared: Shared = None  # what `Direct.prepare` returned: the Gram matrix, or what columns of rows have in common
+    # decompositions of rows, with the column that each was made for and the weight that it serves up to
     rows: tuple[tuple[Column, float, Spectrum], ...] = ()
-    kernel: KernelSpectrum | BasisSpectrum | None = None
-    fails: bool = False
+    kernel: KernelSpectrum | BasisSpectrum | None = None  # of the Gram matrix, or of a kernel matrix that is the rows
+    fails: bool = False  # whether that matrix has none
 
     def extended(self, form: MarginForm, shared: Shared) -> Generator[None, None, Decompositions]:
         """Decompose what the columns of a form need and is not there yet."""

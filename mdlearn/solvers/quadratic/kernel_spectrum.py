@@ -24,10 +24,6 @@ class KernelSpectrum:
         alpha = tau (1 + T K)^-1 p - b (1 + T K)^-1 T 1,      tau = a/m + D threshold + kappa mean(z)
 
     where b is a free intercept, held by sum alpha = 0. In the basis of P^1/2 K P^1/2 both inverses are diagonal.
-
-    Attributes
-    ----------
-    known : EigenGram
     """
 
     known: EigenGram
@@ -82,10 +78,6 @@ class BasisSpectrum:
 
     need no more than the decomposition of G itself. Its small eigenvalues are not squared yet: nothing is lost where
     the ridge is tiny beside the variance.
-
-    Attributes
-    ----------
-    known : EigenGram
     """
 
     known: EigenGram

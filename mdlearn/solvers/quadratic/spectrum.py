@@ -47,53 +47,25 @@ def quadratic_loss_coefficients(column: Column) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class SpectrumIntercept:
-    """Intercept of a spectrum that nothing else holds: its row of C and entry of v.
+    """Intercept of a spectrum that nothing else holds: its row of C and entry of v."""
 
-    Attributes
-    ----------
-    own : float
-        Its entry of C.
-    towards : ndarray of shape (d,)
-        Its row of C over that entry: b = free part - towards . w.
-    mean : float
-        Its entry of v.
-    """
-
-    own: float
-    towards: np.ndarray
-    mean: float
+    own: float  # its entry of C
+    towards: np.ndarray  # shape (d,): its row of C over that entry: b = free part - towards . w.
+    mean: float  # its entry of v
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Spectrum of the matrix C of one column: for all problems of the same rows, signs, counts and bias.
+    """Spectrum of the matrix C of one column: for all problems of the same rows, signs, counts and bias."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n,)
-        Eigenvalues of C, in units of the ridge.
-    vectors : ndarray of shape (n, n)
-    mean : ndarray of shape (n,)
-        v in the basis of the vectors.
-    scale : ndarray of shape (n,)
-        Ridge^(-1/2).
-    intercept : SpectrumIntercept or None
-        None: there is none, or it is the last column.
-    total : float
-        m, the sum of the counts.
-    regularized : bool
-        Whether the last column is the intercept.
-    left : ndarray of shape (m, r), or None
-        Left singular vectors of the weighted, centred rows, where those were decomposed.
-    """
-
-    values: np.ndarray
-    vectors: np.ndarray
-    mean: np.ndarray
-    scale: np.ndarray
-    intercept: SpectrumIntercept | None
-    total: float
-    regularized: bool
+    values: np.ndarray  # shape (n,): eigenvalues of C, in units of the ridge
+    vectors: np.ndarray  # shape (n, n)
+    mean: np.ndarray  # shape (n,): v in the basis of the vectors
+    scale: np.ndarray  # shape (n,): ridge^(-1/2)
+    intercept: SpectrumIntercept | None  # None: there is none, or it is the last column
+    total: float  # m, the sum of the counts
+    regularized: bool  # whether the last column is the intercept
+    # shape (m, r), or None: left singular vectors of the weighted, centred rows, where those were decomposed
     left: np.ndarray | None = None
 
     def coefficients(self, column: Column) -> tuple[np.ndarray, float]:
@@ -148,10 +120,7 @@ def spectrum_of(
 ) -> Generator[None, None, Spectrum]:
     """Find the spectrum of several columns that differ in variance, mean and loss alone; `scatters`: sums kept before.
 
-    Raises
-    ------
-    ValueError
-        For columns that a spectrum does not serve.
+    Raises ValueError for columns that a spectrum does not serve.
     """
     first = columns[0]
     for column in columns:

@@ -20,24 +20,16 @@ DIVERGED_NORM = 1e200
 class Descent:
     """Stochastic descent over portions of rows: the place that it has reached, on one column.
 
-    Attributes
-    ----------
-    w, total : ndarray of shape (d + 1,)
-        The iterate and the sum of the iterates after step `t0`; the last entry is the intercept's.
-    eta0 : float
-        First step size.
-    t0, t : int
-        Steps before the average starts, and steps so far.
-    untried : bool
-        Whether the step size was chosen on a sample and has gone over no portion yet.
+    `w`, `total` (shape (d + 1,)): the iterate and the sum of the iterates after step `t0`; the last entry is the
+    intercept's; `t0`, `t`: steps before the average starts, and steps so far.
     """
 
     w: np.ndarray
     total: np.ndarray
-    eta0: float
+    eta0: float  # first step size
     t0: int
     t: int = 0
-    untried: bool = False
+    untried: bool = False  # whether the step size was chosen on a sample and has gone over no portion yet
 
     @property
     def current(self) -> np.ndarray:
@@ -66,10 +58,7 @@ def advance_portion(state: Descent, form: MarginForm, column: Column, steps: int
     A step size whose sample missed the rows that matter most diverges on the first portion: then the portion is gone
     over with one that no row of it makes diverge.
 
-    Raises
-    ------
-    ValueError
-        When the steps diverge.
+    Raises ValueError when the steps diverge.
     """
     task = StochasticTask(form, column)
     order, pairs = portion_row_order(column.counts, steps, rng), RowPairStream(column.counts, rng)(steps)

@@ -28,11 +28,7 @@ ENTRIES_PER_CALL = 1 << 21
 class StochasticTrack:
     """Iterates of a stochastic task: a compiled walk with its vectors.
 
-    Attributes
-    ----------
-    walk : Walk
-    u, total : ndarray of shape (d + 1 + m,)
-        What the walk writes: columns, intercept, rows.
+    `u`, `total` (shape (d + 1 + m,)): what the walk writes: columns, intercept, rows.
     """
 
     walk: Walk
