@@ -89,13 +89,8 @@ def came(value: Any) -> str:
 class ForeignCall:
     """Context of a call of code that may be foreign: an error inside it gains a line that says whose it is.
 
-    Parameters
-    ----------
-    one : object
-        What has the method; errors of built-in classes stay as they are.
-    kind : str
-        Such as "objective": what the hook brings.
-    method : str
+    `one`: what has the method; errors of built-in classes stay as they are; `kind`: such as "objective": what the hook
+    brings.
     """
 
     __slots__ = ("kind", "method", "one")
@@ -173,10 +168,7 @@ def _noted_steps(one: Any, kind: str, method: str, begin: Callable[[], Any]) -> 
 class ForeignParameters(dict[str, Any]):
     """Parameters that foreign code reads: a name that it has not declared is told to be its own fault.
 
-    Attributes
-    ----------
-    reader : str
-        Words for that code in the error.
+    `reader`: words for that code in the error.
     """
 
     reader = ""

@@ -28,58 +28,30 @@ from mdlearn.objectives.base import Objective, default_features
 
 @dataclass(eq=False)
 class PathCache:
-    """Cache for making forms: features and prepared work from fit to fit of a path; the last leaves nothing behind.
+    """Cache for making forms: features and prepared work from fit to fit of a path; the last leaves nothing behind."""
 
-    Attributes
-    ----------
-    features : dict of int to Features
-        Those of every piece of the data: Gram matrix or kernel columns, clusters, landmarks.
-    pieces : dict of int to Data
-        Pairs of classes with rows of their own.
-    prepared : Prepared
-        What engines have prepared.
-    starts : Starts or None
-        Where problems may begin.
-    shared : bool
-        Whether it serves several fits.
-    """
-
+    # those of every piece of the data: Gram matrix or kernel columns, clusters, landmarks
     features: dict[int, Features] = field(default_factory=dict)
-    pieces: dict[int, Data] = field(default_factory=dict)
-    prepared: Prepared = field(default_factory=Prepared)
-    starts: Starts | None = None
-    shared: bool = False
+    pieces: dict[int, Data] = field(default_factory=dict)  # pairs of classes with rows of their own
+    prepared: Prepared = field(default_factory=Prepared)  # what engines have prepared
+    starts: Starts | None = None  # where problems may begin
+    shared: bool = False  # whether it serves several fits
 
 
 @dataclass(frozen=True, eq=False)
 class FormMaker:
-    """Maker of the forms of a fit, one after the other.
-
-    Attributes
-    ----------
-    pieces : ClassPairProblems
-    task : Objective
-    params : dict
-        Its parameters, complete.
-    kernel : Kernel
-    bias, multiclass : str
-    seed : int
-    handed : PathCache
-    solve : callable
-        Solves another form, for objectives that need that first.
-    check : callable or None
-        Raises ValueError for a form that the engine cannot take; None: it takes the first.
-    """
+    """Maker of the forms of a fit, one after the other."""
 
     pieces: ClassPairProblems
     task: Objective
-    params: dict[str, Any]
+    params: dict[str, Any]  # its parameters, complete
     kernel: Kernel
     bias: str
     multiclass: str
     seed: int
     handed: PathCache
-    solve: Callable[[Form], list[Solution]]
+    solve: Callable[[Form], list[Solution]]  # solves another form, for objectives that need that first
+    # raises ValueError for a form that the engine cannot take; None: it takes the first
     check: Callable[[Form], None] | None = None
 
     def __len__(self) -> int:

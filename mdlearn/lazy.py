@@ -43,10 +43,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
 def names_of_moved_module(old: str, new: str) -> Callable[[str], Any]:
     """Return the lazy `__getattr__` of a module that has moved: names of the new one, with a DeprecationWarning.
 
-    Parameters
-    ----------
-    old, new : str
-        Full names of the modules.
+    `old`, `new`: full names of the modules.
     """
 
     def load(name: str) -> Any:

@@ -25,24 +25,10 @@ Content = bytes | Callable[[IO[bytes]], object]
 class OutputFile:
     """Output file that a command is going to write.
 
-    Parameters
-    ----------
-    path : path
-    reads : iterable of path
-        Files that the command reads.
-    replaces : callable, optional
-        replaces(path) tells whether an existing file is an older one of the same kind.
-    force : bool, default False
-        Whether any other existing file is overwritten, too.
-    streams : bool, default False
-        Whether a device or a pipe will do; it is written to as it is.
-
-    Raises
-    ------
-    ValueError
-        For a file that the command reads, or that exists and is of another kind.
-    OSError
-        When no file can be put there.
+    `reads`: files that the command reads; `replaces`: replaces(path) tells whether an existing file is an older one of
+    the same kind; `force`: whether any other existing file is overwritten, too; `streams`: whether a device or a pipe
+    will do; it is written to as it is. Raises ValueError for a file that the command reads, or that exists and is of
+    another kind. Raises OSError when no file can be put there.
     """
 
     def __init__(

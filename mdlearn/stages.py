@@ -54,28 +54,15 @@ from mdlearn.solvers.base import Solver
 class Call:
     """First stage of a fit: its arguments beside data and hyper-parameters, checked before any work.
 
-    Attributes
-    ----------
-    objective : Objective class or instance
-    kind : Task
-        How y is read, and the kind of the model.
-    kernel, maker : object
-        The kernel as given, and what makes it.
-    engine : Solver or None
-        None: "auto".
-    options : dict
-        Options of the engine, as given.
-    bias, multiclass : str
-    limits : Limits
-    seed : int
+    `kernel`, `maker`: the kernel as given, and what makes it.
     """
 
     objective: Any
-    kind: Task
+    kind: Task  # how y is read, and the kind of the model
     kernel: Any
     maker: Any
-    engine: Solver | None
-    options: dict[str, Any]
+    engine: Solver | None  # None: "auto"
+    options: dict[str, Any]  # options of the engine, as given
     bias: str
     multiclass: str
     limits: Limits
@@ -161,50 +148,25 @@ def check_engine_takes(runner: CheckedEngine, form: Form) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Third stage of a fit: its solutions, from which the model follows.
-
-    Attributes
-    ----------
-    task : Objective
-    params : dict
-        All hyper-parameters, those of the kernel included.
-    kernel : Kernel
-    outcome : DriverOutcome
-    solutions : list of Solution
-        As the objective arranges them.
-    mapping : FeatureMap or None
-        What new rows go through.
-    ran : Choice
-        The engine, and why it was chosen.
-    shortfalls : list of Shortfall
-        What was not reached.
-    """
+    """Third stage of a fit: its solutions, from which the model follows."""
 
     task: Objective
-    params: dict[str, Any]
+    params: dict[str, Any]  # all hyper-parameters, those of the kernel included
     kernel: Kernel
     outcome: DriverOutcome
-    solutions: list[Solution]
-    mapping: FeatureMap | None
-    ran: Choice
-    shortfalls: list[Shortfall]
+    solutions: list[Solution]  # as the objective arranges them
+    mapping: FeatureMap | None  # what new rows go through
+    ran: Choice  # the engine, and why it was chosen
+    shortfalls: list[Shortfall]  # what was not reached
 
 
 @dataclass(frozen=True, eq=False)
 class CheckedCall:
-    """Second stage of a fit: a call with its data, checked.
-
-    Attributes
-    ----------
-    call : Call
-    data : Data
-    pieces : ClassPairProblems
-        Rows of every pair of classes, or all rows.
-    """
+    """Second stage of a fit: a call with its data, checked."""
 
     call: Call
     data: Data
-    pieces: ClassPairProblems
+    pieces: ClassPairProblems  # rows of every pair of classes, or all rows
 
     @property
     def n_threads(self) -> int | None:
