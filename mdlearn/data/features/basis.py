@@ -51,7 +51,6 @@ class BasisColumns(Rows):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: the type of the training rows."""
         return self.source.dtype
 
     @property
@@ -116,13 +115,11 @@ class BasisColumns(Rows):
         return self.kernel.name == "linear" and self.source.sparse and 8.0 * m * n > COPY_BYTES
 
     def dot(self, w: np.ndarray) -> np.ndarray:
-        """K w in float64, for w of shape (N,) or (N, k)."""
         if self.forgotten:
             return self.tiled.dot(w)
         return self.source.dot(self._basis.adjoint(w)) if self.folded else super().dot(w)
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
-        """K' v in float64, for v of shape (m,) or (m, k)."""
         if self.forgotten:
             return self.tiled.dot(v)
         return self._basis.dot(self.source.adjoint(v)) if self.folded else super().adjoint(v)
@@ -140,11 +137,9 @@ class BasisColumns(Rows):
         return DenseRows(self.block(rows))
 
     def matrix(self) -> np.ndarray:
-        """All rows in float64."""
         return self.block(slice(None))
 
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
-        """Inner products with other rows, float64 and dense."""
         dense = others.take(slice(None)) if isinstance(others, BasisColumns) else others
         return self.take(slice(None)).inner(dense, centre)
 

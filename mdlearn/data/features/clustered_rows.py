@@ -99,12 +99,10 @@ class BlockRows(Rows):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: the type that models of these rows have."""
         return self.entry_dtype if self.model_dtype is None else self.model_dtype
 
     @property
     def entry_dtype(self) -> np.dtype[Any]:
-        """That of F."""
         dtype: np.dtype[Any] = self.F.dtype
         return dtype
 
@@ -144,11 +142,9 @@ class BlockRows(Rows):
         return steps(self.shape[0], SPAN_ENTRIES // (self.layout.place.shape[1] * self.width))
 
     def largest(self) -> float:
-        """Largest size of an entry; NaN or infinity where there is one."""
         return float(np.max([np.abs(B).max(initial=0.0) for _, _, B in self._pieces()]))
 
     def dot(self, w: np.ndarray) -> np.ndarray:
-        """X w in float64, for w of shape (d,) or (d, k)."""
         w = np.ascontiguousarray(w, dtype=np.float64)
         W = w.reshape(self.layout.n_blocks, self.width, *w.shape[1:])
         values = np.empty((self.F.shape[0], *w.shape[1:]))
@@ -171,7 +167,6 @@ class BlockRows(Rows):
         return out.ravel()
 
     def column_squares(self, weights: np.ndarray) -> np.ndarray:
-        """sum_i weights_i x_ij^2 of every column, float64."""
         return self._collected(weights, lambda B: B * B)
 
     def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
@@ -184,12 +179,10 @@ class BlockRows(Rows):
         return self._summed(values)
 
     def scaled(self, by: np.ndarray) -> Rows:
-        """These rows in float64 with their columns multiplied by numbers; for few rows."""
         block_of = np.repeat(np.arange(self.layout.n_blocks), np.diff(self.layout.starts))
         return BlockRows(self.F * by.reshape(-1, self.width)[block_of], self.layout)
 
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
-        """Inner products with other rows, float64 and dense."""
         assert centre is None, "sparse rows stay where they are"
         if not others.sparse:
             return self.dot(others.block(slice(None)).T)
@@ -239,15 +232,12 @@ class ClusteredRowsPiece(Piece):
         self.rows, self.room = rows, room
 
     def dot(self, W: np.ndarray) -> np.ndarray:
-        """X W' for W of shape (k, K L), shape (n, k)."""
         return self.rows.dot(W.T)
 
     def adjoint(self, A: np.ndarray) -> np.ndarray:
-        """A' X for A of shape (n, k), shape (k, K L)."""
         return self.rows.adjoint(A).T
 
     def sizes(self, A: np.ndarray) -> np.ndarray:
-        """Product A' |X| for A of shape (n, k), shape (k, K L); |X| holds the absolute values of all entries."""
         return BlockRows(np.abs(self.rows.F), self.rows.layout).adjoint(A).T
 
     def add_square(self, H: np.ndarray, weights: np.ndarray) -> None:
@@ -280,18 +270,15 @@ class LazyBlockRows(BlockRows):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(m, K L)."""
         rows, n_blocks, width = self._size
         return rows, n_blocks * width
 
     @property
     def width(self) -> int:
-        """L."""
         return self._size[2]
 
     @property
     def entry_dtype(self) -> np.dtype[Any]:
-        """float64."""
         return np.dtype(np.float64)
 
     @property

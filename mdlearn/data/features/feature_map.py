@@ -255,7 +255,6 @@ class MappedRows(Rows):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: the type of the rows."""
         return self.source.dtype
 
     def take(self, rows: Selection) -> Rows:
@@ -275,7 +274,6 @@ class MappedRows(Rows):
         return self.take(slice(None)).matrix()
 
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
-        """Inner products with other rows, float64 and dense."""
         return self.take(slice(None)).inner(others, centre)
 
 
@@ -300,7 +298,6 @@ class LazyMappedRows(DenseRows):
 
     @property
     def entry_dtype(self) -> np.dtype[Any]:
-        """float64."""
         return np.dtype(np.float64)
 
     @property
@@ -330,7 +327,6 @@ class MappedFeatures(LinearFeatures):
     map: Any = None
 
     def mapping(self) -> Any:
-        """Map that makes the features of new rows."""
         return self.map
 
     def attributes(self) -> dict[str, np.ndarray]:

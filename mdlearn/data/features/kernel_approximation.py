@@ -55,12 +55,10 @@ class KernelMap(FeatureMap):
 
     @property
     def columns(self) -> int:
-        """d."""
         return int(self.points.shape[1])
 
     @property
     def width(self) -> int:
-        """q."""
         return int(self.points.shape[0] if self.mix is None else self.mix.shape[1])
 
     def features(self, A: Rows) -> np.ndarray:
@@ -130,12 +128,10 @@ class ApproximateKernel(Kernel):
 
     @property
     def explicit(self) -> Any:
-        """The map."""
         return self.map
 
     @property
     def exact(self) -> Kernel:
-        """That of the map."""
         kernel: Kernel = self.map.kernel
         return kernel
 

@@ -142,7 +142,6 @@ class NearTiles(KernelTiles):
         self.A, self.n_rows, self.length, self.dtype = A, A.shape[0], A.shape[1], A.dtype.type
 
     def take(self, index: np.ndarray) -> NearTiles:
-        """Tiles of the same kernel over the rows `index`."""
         return NearTiles(self.A[index])
 
     def _side(self, index: np.ndarray) -> np.ndarray:
@@ -165,7 +164,6 @@ class SingleTiles(KernelTiles):
         self.A, self.n_rows, self.length, self.dtype = A, A.shape[0], A.shape[1], np.float32
 
     def take(self, index: np.ndarray) -> SingleTiles:
-        """Tiles of the same kernel over the rows `index`."""
         return SingleTiles(self.A[index])
 
     def _side(self, index: np.ndarray) -> np.ndarray:
@@ -188,7 +186,6 @@ class ExactTiles(KernelTiles):
         self.dtype = np.float64
 
     def take(self, index: np.ndarray) -> ExactTiles:
-        """Tiles of the same kernel over the rows `index`."""
         return ExactTiles(self.kernel, self.rows.take(index))
 
     def _side(self, index: np.ndarray) -> Rows:

@@ -203,7 +203,6 @@ class CallableKernel(Kernel):
 
     @property
     def title(self) -> str:
-        """Name of this kernel in error messages."""
         return "the callable kernel"
 
 

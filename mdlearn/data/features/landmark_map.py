@@ -79,7 +79,6 @@ class LandmarkMap(FeatureMap):
 
     @property
     def columns(self) -> int:
-        """d."""
         return int(self.centers.shape[1])
 
     @property
@@ -97,7 +96,6 @@ class LandmarkMap(FeatureMap):
         return made
 
     def rows(self, A: Rows) -> Generator[None, Any, BlockRows]:
-        """Features of training rows, float64; yields after a block of rows each."""
         made = yield from clustered_rows(A, self.centers, self.points, self.projection, self.spread)
         return made if self.mix is None else TiedRows(made.F, made.layout, self.mix, model_dtype=made.model_dtype)
 
@@ -153,7 +151,6 @@ class LandmarkMap(FeatureMap):
 
     @classmethod
     def decoded(cls, values: Mapping[str, Any]) -> LandmarkMap:
-        """The map of `encoded`."""
         centers = array_of(values, "centers", None, None)
         K, d = centers.shape
         landmarks, spread = array_of(values, "landmarks", None, d), values["spread"]

@@ -45,17 +45,14 @@ class TiedRows(BlockRows):
         return TiedRows(part.F, part.layout, self.mix, model_dtype=self.model_dtype)
 
     def scaled(self, by: np.ndarray) -> Rows:
-        """These rows in float64 with their columns multiplied by numbers; for few rows."""
         return Rows.scaled(self, by)
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Selected rows as a dense float64 array with all columns."""
         plain = super().block(rows)
         mixed: np.ndarray = self.mix.T @ plain.reshape(plain.shape[0], self.layout.n_blocks, self.width)
         return mixed.reshape(plain.shape)
 
     def matrix(self) -> Any:
-        """All rows as a CSR matrix of float64."""
         from scipy.sparse import csr_matrix
 
         m, width = self.shape
@@ -63,17 +60,14 @@ class TiedRows(BlockRows):
         return csr_matrix(self.block(slice(None)))
 
     def dot(self, w: np.ndarray) -> np.ndarray:
-        """X w in float64, for w of shape (d,) or (d, k)."""
         w = np.asarray(w, dtype=np.float64)
         return super().dot((self.mix @ w.reshape(self.layout.n_blocks, -1)).reshape(w.shape))
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
-        """X' v in float64, for v of shape (m,) or (m, k)."""
         w = super().adjoint(v)
         return (self.mix.T @ w.reshape(self.layout.n_blocks, -1)).reshape(w.shape)
 
     def column_squares(self, weights: np.ndarray) -> np.ndarray:
-        """sum_i weights_i x_ij^2 of every column, float64."""
         if self.layout.place.shape[1] == 1:
             of = super().column_squares(weights).reshape(self.layout.n_blocks, -1)
             return (np.square(self.mix).T @ of).ravel()
