@@ -53,7 +53,6 @@ class ContrastRows(CsrRows):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: the type that models of these rows have."""
         return self.base.dtype
 
     @property
@@ -97,7 +96,6 @@ class ContrastRows(CsrRows):
         return csr_matrix((data, indices, ends.astype(whole)), shape=self.shape)
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Selected rows as a dense float64 array."""
         index, d = self.index[rows], self.base.shape[1]
         x, each = self.base.block(index), np.arange(index.shape[0])
         out = np.zeros((index.shape[0], self.k, self._width))
@@ -115,7 +113,6 @@ class ContrastRows(CsrRows):
         return steps(self.shape[0], SPAN_ENTRIES // (2 * self._width))
 
     def largest(self) -> float:
-        """Largest size of an entry; NaN or infinity where there is one."""
         return self.base.largest()
 
     def dot(self, w: np.ndarray) -> np.ndarray:
@@ -149,12 +146,10 @@ class ContrastRows(CsrRows):
         return np.asarray(S[self.index, self.own] + S[self.index, self.other])
 
     def column_squares(self, weights: np.ndarray) -> np.ndarray:
-        """sum_i weights_i a_ij^2 of every column, float64."""
         V = self._summed(self.own, weights) + self._summed(self.other, weights)
         return self._blocks(np.array([self.base.column_squares(v) for v in V.T]), V.sum(axis=0))
 
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
-        """Inner products with other rows, float64 and dense."""
         if not isinstance(others, ContrastRows):
             return super().inner(others, centre)
         assert centre is None, "sparse rows stay where they are"

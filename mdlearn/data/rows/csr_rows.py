@@ -56,7 +56,6 @@ class CsrRows(RowsInMemory):
         return CsrRows(csr_matrix_like(A, data, indices, ends), model_dtype=self.model_dtype)
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Selected rows as a dense float64 array."""
         dense: np.ndarray = self.X[rows].astype(np.float64).toarray()
         return dense
 
@@ -66,11 +65,9 @@ class CsrRows(RowsInMemory):
         return int(self.X.nnz)
 
     def matrix(self) -> csr_matrix:
-        """All rows as a CSR matrix of float64."""
         return self.X.astype(np.float64, copy=False)
 
     def largest(self) -> float:
-        """Largest size of a stored entry; NaN or infinity where X holds one."""
         parts = steps(self.X.nnz, BLOCK_ENTRIES)
         return float(np.max([largest_entry_size(self.X.data[part]) for part in parts], initial=0.0))
 
@@ -83,23 +80,19 @@ class CsrRows(RowsInMemory):
             start = max(start + 1, stop)
 
     def scaled(self, by: np.ndarray) -> CsrRows:
-        """These rows in float64 with their columns multiplied by numbers; for few rows."""
         return CsrRows(self.matrix().multiply(by).tocsr())
 
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
-        """Inner products with other rows, float64 and dense."""
         assert centre is None, "sparse rows stay where they are"
         product = self.matrix() @ others.matrix().T
         return np.asarray(product.toarray() if others.sparse else product)
 
     def dot(self, w: np.ndarray) -> np.ndarray:
-        """X w in float64, for w of shape (d,) or (d, k)."""
         if w.ndim > 1:
             return super().dot(w)
         return self._product(kernels.dot, _vector_for_csr_product(w, self.shape[1]), np.empty(self.shape[0]))
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
-        """X' v in float64, for v of shape (m,) or (m, k)."""
         if v.ndim > 1:
             return super().adjoint(v)
         return self._product(kernels.adjoint, _vector_for_csr_product(v, self.shape[0]), np.zeros(self.shape[1]))
@@ -159,17 +152,14 @@ class CsrRowsWithoutColumn(CsrRows):
         return self.take(slice(None)).matrix()
 
     def scaled(self, by: np.ndarray) -> CsrRows:
-        """These rows in float64 with their columns multiplied by numbers; for few rows."""
         return CsrRows(self.matrix()).scaled(by)
 
     def dot(self, w: np.ndarray) -> np.ndarray:
-        """X w in float64, for w of shape (d,) or (d, k)."""
         w = np.array(w, dtype=np.float64)
         w[self.place] = 0.0
         return super().dot(w)
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
-        """X' v in float64, for v of shape (m,) or (m, k)."""
         out = super().adjoint(v)
         out[self.place] = 0.0
         return out
@@ -181,7 +171,6 @@ class CsrRowsWithoutColumn(CsrRows):
         return super().squares(scale, centre)
 
     def column_squares(self, weights: np.ndarray) -> np.ndarray:
-        """sum_i weights_i x_ij^2 of every column, float64."""
         out = super().column_squares(weights)
         out[self.place] = 0.0
         return out

@@ -209,17 +209,14 @@ class RowsInMemory(Rows):
 
     @kept
     def shape(self) -> tuple[int, int]:
-        """(m, d)."""
         return int(self.X.shape[0]), int(self.X.shape[1])
 
     @kept
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: the type that models of these rows have."""
         return self.entry_dtype if self.model_dtype is None else self.model_dtype
 
     @property
     def entry_dtype(self) -> np.dtype[Any]:
-        """That of X."""
         dtype: np.dtype[Any] = self.X.dtype
         return dtype
 
@@ -281,7 +278,6 @@ class DenseRows(RowsInMemory):
         return self.X if self.suits_blas and 0 < m * d <= SPAN_ENTRIES else super().whole
 
     def matrix(self) -> np.ndarray:
-        """All rows in float64."""
         return np.asarray(self.X, dtype=np.float64)
 
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
