@@ -72,7 +72,6 @@ class MarginComposite(DecisionComposite):
         return self.adjoint(self.signs * self.each) / self.totals
 
     def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:
-        """Return h at decision values F of coefficients W, and put its derivatives in their place; or of some rows."""
         signs, each, varied = self.signs[chosen], self.each[chosen], bool(self.kappa.any())
         mean = (self.means * W).sum(axis=0) if varied else np.zeros(self.shape[1])
         # What rounding of large margins leaves in their mean would be a slope along all rows alike, and no tangent.
@@ -241,7 +240,6 @@ class MarginComposite(DecisionComposite):
             )
 
     def multipliers(self, look: CompositeEvaluation) -> np.ndarray:
-        """Multipliers of the terms, (k, T, m)."""
         assert look.scores is not None
         columns = self.columns
         first = columns[0]
