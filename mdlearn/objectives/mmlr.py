@@ -101,7 +101,6 @@ class PairLogistic(DecisionComposite):
         self.at_zero = (k - 1) * float(np.logaddexp(0.0, THRESHOLD * alpha)) / alpha
 
     def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:
-        """Return h at decision values F, and put its derivatives in their place; or of some rows."""
         codes, share = self.codes[chosen], self.share[chosen]
         return sum(apg.pair_slopes(F[i], codes[i], share[i], self.alpha, THRESHOLD) for i in decision_value_pieces(F))
 
@@ -141,7 +140,6 @@ class PairLogistic(DecisionComposite):
         return apply, mean / self.counts.sum()
 
     def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
-        """Second derivative with respect to the intercepts, (k, k)."""
         D = self.curvatures(F, 0.0)
         between = np.array([np.bincount(self.codes, weights=D_k, minlength=self.shape[1]) for D_k in D.T])
         between = between + between.T
