@@ -87,7 +87,6 @@ class CholeskyOrderedHessian(ColumnHessian):
         return (x - y) / (self.column.kappa * self.root)
 
     def block(self, index: np.ndarray) -> Block:
-        """The Hessian between some rows."""
         new = index[self.place[index] < 0]
         if new.shape[0]:
             yield from self._extend(new)
@@ -120,7 +119,6 @@ class CholeskyOrderedHessian(ColumnHessian):
         self.cheap = self.place >= 0
 
     def hessian(self, v: np.ndarray) -> np.ndarray:
-        """(R + omega border border') v."""
         return self._reduced(v) + self.border * (self.omega * float(self.border @ v))
 
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:

@@ -326,7 +326,6 @@ class DeflatedHessian(GramMajorant):
         return rest
 
     def block(self, index: np.ndarray) -> Block:
-        """The bound between some rows."""
         H = yield from super().block(index)
         KA = self.KA[index]
         for a in range(0, index.shape[0], 512):
