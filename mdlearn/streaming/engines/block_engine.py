@@ -152,7 +152,6 @@ class StepEngine(BlockEngine):
         """Go on with a problem whose certified bound is `lower`."""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The state."""
         found: dict[str, np.ndarray] = self.state.arrays()
         return found
 

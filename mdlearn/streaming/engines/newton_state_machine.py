@@ -134,7 +134,6 @@ class BlockNewton(StepEngine):
         self.held = max(share, PER_COEFFICIENT * form.size) if held is None else held
 
     def work(self) -> Task | None:
-        """Work of the next pass; None: there is nothing to do."""
         state = self.state
         for mode in (LINE, STEP, GATHER):
             at = np.flatnonzero(state.mode == mode).tolist()
@@ -151,7 +150,6 @@ class BlockNewton(StepEngine):
         return None
 
     def take(self, work: Task, sums: Sums) -> Generator[None, None, None]:
-        """Go on with what a pass found."""
         for i, j in enumerate(work.places):
             mine = column_sums(sums, i)
             if isinstance(work, LinePass):

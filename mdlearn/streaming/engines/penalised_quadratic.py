@@ -73,7 +73,6 @@ class PenalisedQuadratic(Composite):
         return max(float(np.linalg.eigvalsh(H)[-1]) for H in self.H)
 
     def lighter(self, share: float) -> PenalisedQuadratic:
-        """Return the model with `share` of the penalty."""
         return PenalisedQuadratic(self.H, self.G, self.W, share * self.beta, self.sizes)
 
     def product(self, look: CompositeEvaluation) -> Product | None:

@@ -71,7 +71,6 @@ class BlockProximal(StepEngine):
         return PointPass(self.form, places, W, np.ones(len(places)), squared=bool(np.isnan(state.square[0, 0])))
 
     def take(self, work: PointPass, sums: Sums) -> Generator[None, None, None]:
-        """Go on with what a pass found."""
         self.state.square = sums.pop("square", self.state.square)
         for t, group in enumerate(self.groups):
             if set(group) <= set(work.places):
