@@ -81,13 +81,11 @@ class ConverterGraph(OnnxGraph):
         return str(self._scope.get_unique_variable_name(f"mdlearn_{stem.lower()}"))
 
     def several(self, operator: str, inputs: Any, outputs: list[str], **attributes: Any) -> list[str]:
-        """Add a node with several outputs, of these names."""
         name = self._scope.get_unique_operator_name(f"Mdlearn{operator}")
         self._container.add_node(operator, list(inputs), outputs, name=name, **attributes)
         return outputs
 
     def initializer(self, name: str, array: np.ndarray) -> str:
-        """Add an array under a name."""
         from onnx import TensorProto, numpy_helper
 
         if array.dtype.kind == "U":
