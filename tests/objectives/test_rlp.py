@@ -355,8 +355,8 @@ def test_large_programs_of_rows_that_can_be_separated():
 @pytest.mark.parametrize("programs", [8, 0])
 def test_a_program_whose_way_is_too_long_for_interior_points(programs, bias, monkeypatch):
     """Steps end without a bound: the simplex method decides what they left undecided, else HiGHS goes on with all."""
-    monkeypatch.setattr("mdlearn.solvers.interior_point.linear_path.NEAR_GAP", -1.0)
-    monkeypatch.setattr("mdlearn.solvers.interior_point.linear_path.AT_END", 1e-4)
+    monkeypatch.setattr("mdlearn.solvers.interior_point.central_path.NEAR_GAP", -1.0)
+    monkeypatch.setattr("mdlearn.solvers.interior_point.central_path.AT_END", 1e-4)
     monkeypatch.setattr("mdlearn.solvers.interior_point.crossover.MOST_PROGRAMS", programs)
     asked, call = [], engine.DualLinearProgram.call
     monkeypatch.setattr(

@@ -20,9 +20,8 @@ from mdlearn.solvers.common.augmented_lagrangian import AugmentedLagrangian
 from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
 from mdlearn.solvers.common.warm_start import warm_start_newton
-from mdlearn.solvers.interior_point.central_path import CentralPath
+from mdlearn.solvers.interior_point.central_path import CentralPath, LinearPath
 from mdlearn.solvers.interior_point.crossover import crossover
-from mdlearn.solvers.interior_point.linear_path import LinearPath
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted_path
 from mdlearn.solvers.systems.choice import choose_system
 from mdlearn.solvers.systems.graded import GradedSystem
