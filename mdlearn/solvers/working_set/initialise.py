@@ -1,21 +1,35 @@
-"""Initialise working sets: which Hessian a kernel problem needs, and the first multipliers."""
+"""Initialise working sets: which Hessian a kernel problem needs, and the first multipliers.
+
+Along a path, these are Newton steps from a neighbouring problem's solution, on the free rows of the whole dual. A
+neighbour tells all but a few of the rows at their bounds, so one or two systems of the free rows are all it takes.
+Every step ends where the dual is highest along it, within the boxes; so none of them loses anything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 
 import numpy as np
+from scipy.linalg import lapack
 
+import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.proof import Start
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.common.warm_start import warm_start_multipliers
+from mdlearn.solvers.common.warm_start import margins_of_start, start_multipliers, warm_start_multipliers
 from mdlearn.solvers.dual_hessian.cholesky_ordered import CholeskyOrderedHessian
 from mdlearn.solvers.dual_hessian.free_bias import FreeBiasHessian
-from mdlearn.solvers.dual_hessian.hessian import ColumnHessian, DeflatedHessian, ExactHessian, GramMajorant, SupportGram
+from mdlearn.solvers.dual_hessian.hessian import (
+    BRIEF,
+    ColumnHessian,
+    DeflatedHessian,
+    ExactHessian,
+    GramMajorant,
+    SupportGram,
+)
 from mdlearn.solvers.dual_hessian.variance_reduced import SharedGram, variance_reduced_gram
 from mdlearn.solvers.working_set.block_ascent import FIRST_VIOLATION, SignedDual, WorkingSetAscent, suits_block_ascent
-from mdlearn.solvers.working_set.path_newton import path_newton_start
 
 WHOLE_GRAM_ROWS = 1024
 """Rows up to which the whole Gram matrix, one block, costs next to nothing."""
@@ -25,7 +39,17 @@ PLAIN = 500
 """Rows up to which the Hessian of all of them is cheaper than a choice."""
 SAMPLING_STRIDE, LEAST_SAMPLE_ROWS, MOST_SAMPLE_ROWS = 4, 200, 800
 """One row in SAMPLING_STRIDE, but no fewer than LEAST_SAMPLE_ROWS and no more than MOST_SAMPLE_ROWS."""
-Start = Generator[None, None, WorkingSetAscent]
+MOST_NEWTON_STEPS = 8
+"""Newton steps after which working sets take over."""
+LEAST_LEAVING_ROWS, LEAVING_SHARE = 20, 0.5
+"""Rows, and share of the free ones, that may leave their bounds in one step."""
+PATH_VIOLATION = 1e-6
+"""Violation, in units of margins, at which a point of a path is found, and up to which rows are on their kinks."""
+FREED = 2.0
+"""Free rows, in units of those that margins tell, beyond which a start is not taken between two guesses."""
+DIAGONAL_SHIFT = 1e-13
+"""What is added to the diagonal, relative to its largest entry."""
+Initialised = Generator[None, None, WorkingSetAscent]
 
 
 def starts_without_gram(form: MarginForm) -> bool:
@@ -42,7 +66,7 @@ def starts_without_gram(form: MarginForm) -> bool:
     return all(one.kappa == 0 and not one.pull.any() and suits_block_ascent(form, one) for one in form.columns)
 
 
-def initialise_on_support(form: MarginForm, column: Column, constant: float) -> Start:
+def initialise_on_support(form: MarginForm, column: Column, constant: float) -> Initialised:
     """Initialise working sets with steps that compute the rows of the Gram matrix which they need, or at a start."""
     assert isinstance(form.features, KernelFeatures)
     gram = SupportGram(form.features, constant)
@@ -115,7 +139,7 @@ def initialise_from_start(work: WorkingSetAscent) -> bool:
     return True
 
 
-def initialise_on_all_rows(form: MarginForm, column: Column, hessian: ColumnHessian) -> Start:
+def initialise_on_all_rows(form: MarginForm, column: Column, hessian: ColumnHessian) -> Initialised:
     """Initialise working sets with steps over all rows, or at the column's start."""
     if form.bias == "free" and column.kappa > 0:
         return (yield from initialise_with_free_bias(form, column, hessian))
@@ -126,7 +150,7 @@ def initialise_on_all_rows(form: MarginForm, column: Column, hessian: ColumnHess
     return work
 
 
-def initialise_with_free_bias(form: MarginForm, column: Column, inner: ColumnHessian) -> Start:
+def initialise_with_free_bias(form: MarginForm, column: Column, inner: ColumnHessian) -> Initialised:
     """Initialise working sets of a problem whose variance holds a free bias."""
     hessian = yield from FreeBiasHessian(inner, column).hold()
     work = WorkingSetAscent(form, column, hessian)
@@ -137,7 +161,7 @@ def initialise_with_free_bias(form: MarginForm, column: Column, inner: ColumnHes
 
 def initialise_with_variance(
     form: MarginForm, column: Column, G: np.ndarray, constant: float, rng: np.random.Generator
-) -> Start:
+) -> Initialised:
     """Initialise working sets of a problem with a variance term that shares nothing with others."""
     if G.shape[0] <= PLAIN:
         R = yield from variance_reduced_gram(G, constant, column.kappa, column.counts, 0.0)
@@ -188,3 +212,79 @@ def initialise_working_sets(
         return (yield from initialise_on_all_rows(form, column, deflated))
     except NotPositiveDefinite:
         return None
+
+
+def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian | SupportGram) -> Generator[None, None, bool]:
+    """Take Newton steps from a neighbour's solution on a path, if better than zeros; return whether it was."""
+    start = work.column.start
+    if start is None:
+        return False
+    u = _neighbour_multipliers(work, hessian, start)
+    e = work.gradient(hessian.hessian(u + work.pull), u)
+    first = work.target - hessian.pulled(work.pull)
+    # The dual value less that of zeros, twice.
+    if not float(u @ (e + first)) > 0:
+        return False
+    if u.shape[0] > BRIEF:
+        yield
+    work.u = u
+    if work.paired or isinstance(hessian, SupportGram):
+        work.balance()
+        e = work.gradient(hessian.hessian(work.u + work.pull), work.u)
+        yield from work.improve(e - work.shift(e))
+        return True
+    e = yield from _path_newton(work, hessian, e)
+    if float(work.violation(e).max()) > PATH_VIOLATION * work.scale:
+        yield from work.improve(e)
+    else:
+        work.known = e
+    return True
+
+
+def _neighbour_multipliers(work: WorkingSetAscent, hessian: ColumnHessian | SupportGram, start: Start) -> np.ndarray:
+    """Signed multipliers of a path's Newton start: as they are if the boxes are the same, else the best of two guesses.
+
+    Not where that frees many more rows than margins tell: in larger boxes, all those that were at their caps. Such a
+    working set is far from the solution's, and of smooth kernels close to singular.
+    """
+    column = work.column
+    beta = start.beta
+    if beta.shape == column.caps.shape and (beta == column.caps).any() and (beta <= column.caps).all():
+        return np.asarray(work.signs * beta[0])
+    low, high = start_multipliers(column, start, margins_of_start(work.form, column, start))
+    first, told = work.signs * low[0], np.asarray(work.signs * high[0])
+    move = told - first
+    if not move.any():
+        return first
+    bend = float(move @ (hessian.hessian(move) + work.soft * move))
+    slope = float(work.gradient(hessian.hessian(first + work.pull), first) @ move)
+    length = float(np.clip(slope / bend, 0.0, 1.0)) if bend > 0 else 0.0
+    between = np.clip(first + length * move, work.low, work.high)
+    return between if work.free(between) <= FREED * work.free(told) else told
+
+
+def _path_newton(work: WorkingSetAscent, hessian: ColumnHessian, e: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Take Newton steps on the free rows of a path's problem from the gradient e; return the gradient at the end."""
+    m, fine = e.shape[0], PATH_VIOLATION * work.scale
+    box, border, omega = (work.soft, work.low, work.high), hessian.border, hessian.omega
+    e, work.u = e.copy(), work.u.copy()
+    face = kernels.Face(hessian.R, border, omega, *box, work.u, e, np.empty(m, dtype=np.int64), np.empty((2, m)))
+    for _ in range(MOST_NEWTON_STEPS):
+        n = kernels.rows(face)
+        if face.worst <= fine:
+            break
+        if face.entering > max(LEAST_LEAVING_ROWS, LEAVING_SHARE * face.free):
+            break  # most of them will turn round once the worst are settled
+        A, sides = np.empty((n, n)), np.empty((2, n))
+        kernels.system(face, A, sides, DIAGONAL_SHIFT)
+        if m > BRIEF:
+            yield
+        L, info = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
+        if info != 0:
+            break
+        solved = lapack.dpotrs(L, sides.T, lower=0, overwrite_b=1)[0].T
+        if not kernels.step(face, solved):
+            break
+        if m > BRIEF:
+            yield
+    return e
