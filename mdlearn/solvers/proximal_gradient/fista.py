@@ -4,22 +4,29 @@ One gradient is two products with X. The step is 1 / L with L from the largest e
 where two gradients differ by more than it allows, which costs nothing. Gradients give the bound as well (see
 `mdlearn.forms.composite`); without a ridge that can need a tangent less steep than the penalty everywhere, which the
 first steps find by solving loosely with nine tenths of the penalty.
+
+For fewer rows than columns without a penalty, steps are taken along the axes of the rows. With X' = Q R, Q orthonormal,
+W = Q V has the decision values X W = R' V and the norm of V; what W has beside the columns of Q changes no decision
+value and only adds to the norm. So the optimum is found in V, whose second derivatives are smaller and, but for rows
+that depend on each other, have no directions that only the ridge holds.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
 
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.solvers.base import Report, Reports
+from mdlearn.solvers.common.orthogonal import OrthogonalFactors
 from mdlearn.solvers.proximal_gradient.averaged_newton import averaged_newton_steps
 from mdlearn.solvers.proximal_gradient.newton_finish import NewtonFinish
-from mdlearn.solvers.proximal_gradient.row_axes import RowAxes, along_row_axes
 
 ANCHOR_SHARES = (0.9, 0.98, 0.995)
 """Shares of the penalty with which the anchor is looked for; close to where no optimum is left, only large ones do."""
@@ -37,6 +44,8 @@ STEEPER = 8.0
 """Factor of L when a step led astray."""
 STALL_STEPS = 500
 """Steps without a smaller gap or objective after which rounding is taken to be reached."""
+FACTORED_OPERATIONS = 4e9
+"""Operations of the factorisation up to which it is worth its price: some tenths of a second."""
 
 
 @dataclass(eq=False)
@@ -186,3 +195,48 @@ class Fista:
             if size > noise and along > 0 and size > self.state.L * along * (1.0 + 1e-6):
                 self.state.L = size / along
         self.last = look
+
+
+class RowAxes:
+    """Axes that the rows span: coefficients of a problem, and the same along these; intercepts stay.
+
+    `Q` (shape (d, n)): orthonormal.
+    """
+
+    def __init__(self, Q: np.ndarray) -> None:
+        self.Q = Q
+
+    def along(self, W: np.ndarray) -> np.ndarray:
+        """Return V, for W of shape (p, k)."""
+        return np.vstack([self.Q.T @ W[: self.Q.shape[0]], W[self.Q.shape[0] :]])
+
+    def back(self, V: np.ndarray) -> np.ndarray:
+        """Return W, for V as of `along`."""
+        return np.vstack([self.Q @ V[: self.Q.shape[1]], V[self.Q.shape[1] :]])
+
+
+def along_row_axes(problem: Composite) -> Generator[None, None, tuple[Composite, RowAxes | None]]:
+    """Write a problem along the axes that its rows span, where there are fewer rows than columns; else as it is."""
+    if not isinstance(problem, DecisionComposite):
+        return problem, None
+    m, d = problem.rows.shape
+    ridge = problem.ridge[:d]
+    if (
+        m >= d
+        or 4.0 * m * m * d > FACTORED_OPERATIONS
+        or problem.beta.any()
+        or not ridge[0] > 0
+        or (ridge != ridge[0]).any()
+    ):
+        return problem, None
+    columns = np.empty((d, m), order="F")
+    for span in problem.rows.spans():
+        columns[:, span] = problem.rows.block(span).T
+        yield
+    reflections = yield from OrthogonalFactors.of(columns)
+    Q = reflections.apply(np.eye(m))
+    yield
+    other = problem.over(DenseRows(np.ascontiguousarray(np.triu(reflections.R).T)))
+    if problem.first is not None:
+        other.first = RowAxes(Q).along(problem.first)
+    return other, RowAxes(Q)
