@@ -68,10 +68,6 @@ class Spectrum:
     # shape (m, r), or None: left singular vectors of the weighted, centred rows, where those were decomposed
     left: np.ndarray | None = None
 
-    def coefficients(self, column: Column) -> tuple[np.ndarray, float]:
-        """Return w and b of a problem: O(n^2)."""
-        return self._placed(*self._solved(column))
-
     def _solved(self, column: Column) -> tuple[np.ndarray, float]:
         """w in the basis of the vectors, and the free part of the intercept."""
         D, pull = quadratic_loss_coefficients(column)
