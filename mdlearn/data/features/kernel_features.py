@@ -129,9 +129,10 @@ class KernelFeatures:
         for asked, answer in self._known.answers:
             if np.array_equal(asked, coef):
                 return answer.copy()
-        if "gram" not in self._store and self._needs_most(coef):
-            for _ in self.gram():
-                pass
+        if "gram" not in self._store and self.n_rows**2 <= BLOCK_ENTRIES:
+            # The whole is one block. It says more: its own rounding, the same of a point in every fit.
+            if 2 * int(np.count_nonzero(coef)) >= self.n_rows:
+                finished(self.gram())
         if "gram" in self._store:
             return self._remembered(coef, symmetric_product(self._store["gram"], coef))
         return finished(self.decided(coef))
@@ -139,13 +140,6 @@ class KernelFeatures:
     def _remembered(self, coef: np.ndarray, answer: np.ndarray) -> np.ndarray:
         self._known.answers = ((coef.copy(), answer.copy()), *self._known.answers[:1])
         return answer
-
-    def _needs_most(self, coef: np.ndarray) -> bool:
-        """Whether rows of the Gram matrix cost as much as the whole of it, which is one block.
-
-        The whole says more: its own rounding, and the same of a point whether or not a fit has come to need it.
-        """
-        return self.n_rows**2 <= BLOCK_ENTRIES and 2 * int(np.count_nonzero(coef)) >= self.n_rows
 
     def decided(self, coef: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Return G alpha, which `decision` then knows, from rows that are known and from tiles of what alpha needs.

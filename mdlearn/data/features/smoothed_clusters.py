@@ -34,11 +34,6 @@ class TiedRows(BlockRows):
         """No row is in one block alone."""
         return False
 
-    @property
-    def plain(self) -> BlockRows:
-        """Phi(x)."""
-        return BlockRows(self.F, self.layout, model_dtype=self.model_dtype)
-
     def take(self, rows: Selection) -> TiedRows:
         """Selected rows, of the same mix; a copy."""
         part = super().take(rows)
