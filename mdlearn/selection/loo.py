@@ -20,7 +20,7 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.form_making import PathCache
-from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import as_joint_problem
 from mdlearn.margins.bounds import hessian_diagonal, loo_error_bound
 from mdlearn.margins.closed_form_loo import LooDecomposition, LooQuadratic, decompose_gram, decompose_rows
@@ -36,7 +36,7 @@ from mdlearn.selection.paths.fits import solve_grid
 from mdlearn.selection.paths.grid import equal_point_groups, same_key
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Study, StudyScores, rows_of_study
-from mdlearn.solvers.quadratic.spectrum import quadratic_steepness
+from mdlearn.solvers.quadratic.spectrum import quadratic_loss_coefficients, quadratic_steepness
 from mdlearn.stages import CheckedCall, Fitted
 
 MOST_FITS = 20_000
@@ -129,13 +129,6 @@ def has_closed_loo(form: Any) -> bool:
     )
 
 
-def loo_weights(column: Column) -> LooQuadratic:
-    """Weights of a column's quadratic objective for selection by leave-one-out (LOO), one repetition less."""
-    low = [t for t in column.terms if t.side > 0]
-    steep, pull = sum(2.0 * t.weight for t in low), sum(2.0 * t.weight * t.threshold for t in low)
-    return LooQuadratic(column.total, column.variance, column.mean, steep, pull)
-
-
 def decompose_for_loo(features: Features, counts: np.ndarray, bias: str) -> Generator[None, None, LooDecomposition]:
     """Decompose rows for selection by leave-one-out: O(m n min(m, n)), O(m^3) for a Gram matrix of m rows.
 
@@ -174,7 +167,8 @@ class _ClosedLooValues:
         """Decision values (m,) or (m, k) of all rows, each without itself; None where there is no closed form."""
         setting = self.study.setting
         before = task.resolve(setting.data.total - 1.0)
-        if self.study.class_weight is not None or any(_default_differs(filled[name], before[name]) for name in before):
+        same = (filled[name] is old or np.array_equal(filled[name], old) for name, old in before.items())
+        if self.study.class_weight is not None or not all(same):
             return None  # one row less changes more than the sums
         pieces: list[np.ndarray] = []
         for j in range(len(setting.pieces)):
@@ -205,8 +199,11 @@ class _ClosedLooValues:
         if j not in self.known:
             self._check_time(form.features, piece.counts.shape[0])
             self.known[j] = yield from decompose_for_loo(form.features, piece.counts, call.bias)
-        columns: tuple[Column, ...] = form.columns
-        return np.column_stack([column.y * self.known[j].margins(column.y, loo_weights(column)) for column in columns])
+        found = []
+        for one in form.columns:
+            weights = LooQuadratic(one.total, one.variance, one.mean, *quadratic_loss_coefficients(one))
+            found.append(one.y * self.known[j].margins(one.y, weights))
+        return np.column_stack(found)
 
     def _check_time(self, features: Any, m: int) -> None:
         """Raise where the decomposition, one call of LAPACK, would go on after the time limit."""
@@ -281,11 +278,6 @@ class _NoLooClosedFormError(Exception):
 def _refuse_closed_form(form: Any) -> Any:
     """Refuse the closed form of leave-one-out (LOO) in selection: raise _NoLooClosedFormError."""
     raise _NoLooClosedFormError
-
-
-def _default_differs(a: Any, b: Any) -> bool:
-    """Whether a default changes when selection by leave-one-out (LOO) takes a row away."""
-    return a is not b and not np.array_equal(a, b)
 
 
 def score_by_loo_bound(study: Study, bar: ProgressBar) -> StudyScores:
