@@ -45,7 +45,7 @@ class ReferenceObjective:
         self.model, self.counts, self.total = model, counts, float(counts.sum())
         self.terms = task.terms({name: model.params[name] for name in task.parameters}, self.total)
         self.row_weights, self.shifts = _reference_row_terms(task, model, X, y, counts, len(self.terms.loss))
-        self.signs, self.offset = SIGNS[task_of(task).y](model, y)
+        self.signs, self.offset = _reference_signs(task_of(task).y, model, y)
         self.F = X if linear else reference_rbf_matrix(X, X)
         if model._map is not None:
             self.F = reference_landmarks(model, X) if hasattr(model, "landmarks_") else reference_mapped(model, X)
@@ -84,15 +84,12 @@ class ReferenceObjective:
         return self.value(j, self.coefs[j], float(self.model.intercept_[j]))
 
 
-def _reference_signs_of_classes(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
-    """Signs of the reference's binary problems for a classification's labels, and targets 0."""
+def _reference_signs(kind: str, model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
+    """Signs of each of the reference's problems and the offset of margins, by what y is to the objective's task."""
+    if kind != "labels":
+        return [np.ones(y.shape[0])], y if kind == "numbers" else 0.0
     k = model.classes_.shape[0]
     return [np.where(y == c, 1.0, -1.0) for c in (model.classes_[1:] if k == 2 else model.classes_)], 0.0
-
-
-def _reference_signs_of_numbers(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
-    """Signs of the reference's problem for a regression, all 1, and its targets."""
-    return [np.ones(y.shape[0])], y
 
 
 def _reference_row_terms(
@@ -107,19 +104,6 @@ def _reference_row_terms(
     if found is not None and found.shifts is not None:
         shifts[:, data.rows] = found.shifts
     return weights, shifts
-
-
-def _reference_signs_of_rows(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
-    """Signs of the reference's problem for rows without labels, all 1, and targets 0."""
-    return [np.ones(y.shape[0])], 0.0
-
-
-SIGNS = {
-    "labels": _reference_signs_of_classes,
-    "numbers": _reference_signs_of_numbers,
-    "none": _reference_signs_of_rows,
-}
-"""Signs of each problem and the offset of margins, by what y is to the objective's task."""
 
 
 def _reference_losses(term: Term, z: np.ndarray) -> np.ndarray:
