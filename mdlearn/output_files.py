@@ -48,7 +48,9 @@ class OutputFile:
             return
         for read in reads:
             if os.path.exists(read) and os.path.samefile(read, target):
-                raise ValueError(f"{self.path} is {_file_that_is_read(self.path, read)}; give another path")
+                same = self.path == os.fspath(read)
+                what = "a file that is read" if same else f"another name of {os.fspath(read)}, which is read"
+                raise ValueError(f"{self.path} is {what}; give another path")
         if not (force or os.path.getsize(target) == 0 or (replaces is not None and replaces(target))):
             raise ValueError(f"{self.path} exists already; give another path, or --force to overwrite it")
 
@@ -134,8 +136,3 @@ def _is_device_or_pipe(path: str) -> bool:
     except OSError:
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-
-
-def _file_that_is_read(path: str, read: Path) -> str:
-    """Fault of an output path, half a sentence: it is a file that the command reads, or another name of one."""
-    return "a file that is read" if path == os.fspath(read) else f"another name of {os.fspath(read)}, which is read"

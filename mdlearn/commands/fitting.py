@@ -97,7 +97,8 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
         options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target, given.features)
         table = read_for_fit(given.data, options, np.float32 if given.float32 else np.float64)
         if given.verbose:
-            print(f"read {given.data}: {_size_of_fit_table(table)}", file=sys.stderr)
+            values = f", {table.X.nnz} values" if hasattr(table.X, "nnz") else ""
+            print(f"read {given.data}: {table.X.shape[0]} rows, {table.X.shape[1]} columns{values}", file=sys.stderr)
         call = _fit_arguments(given)
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
@@ -139,10 +140,11 @@ def _fit_arguments(given: argparse.Namespace) -> dict[str, Any]:
 def _fit_report_lines(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:
     """Texts that the command for fitting prints about a fit, by title."""
     proof = model.certificate
+    params = (f"{name}={x:.6g}" if isinstance(x, float) else f"{name}={x}" for name, x in model.params.items())
     shape = f"{table.X.shape[0]} rows, {table.X.shape[1]} columns"
     return {
         "data": f"{given.data}: {shape}, {len(model.classes_) or 'no'} labels",
-        "model": ", ".join([model.objective, *map(_fitted_parameter_text, model.params.items())]),
+        "model": ", ".join([model.objective, *params]),
         "kernel, bias": f"{model.kernel.name}, {model.bias}",
         "engine": f"{model.solver} ({model.solver_reason})",
         "objective": f"{proof.objective:.10g}",
@@ -154,15 +156,3 @@ def _fit_report_lines(given: argparse.Namespace, table: Table, model: Model, sec
         f"training {model.measure}": f"{model.score(table.X, table.y):.6g}",
         "saved to": given.output,
     }
-
-
-def _size_of_fit_table(table: Table) -> str:
-    """Size of the table that the command for fitting has read, as text."""
-    values = f", {table.X.nnz} values" if hasattr(table.X, "nnz") else ""
-    return f"{table.X.shape[0]} rows, {table.X.shape[1]} columns{values}"
-
-
-def _fitted_parameter_text(item: tuple[str, Any]) -> str:
-    """Text of a hyper-parameter's name and value in the report of the command for fitting."""
-    name, value = item
-    return f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"

@@ -117,7 +117,10 @@ def demo_table_row(task: DemoFit, model: Model, data: Halves, seconds: float) ->
     return {
         "data": task.data,
         "model": task.name,
-        "parameters": " ".join(f"{key}={_demo_parameter_text(value)}" for key, value in model.params.items()),
+        "parameters": " ".join(
+            f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+            for key, value in model.params.items()
+        ),
         "test acc.": f"{model.score(data.X_test, data.y_test):.4f}",
         "min": f"{margins.minimum(z):.3f}",
         "mean": f"{margins.mean(z):.3f}",
@@ -127,11 +130,6 @@ def demo_table_row(task: DemoFit, model: Model, data: Halves, seconds: float) ->
         "engine": model.solver,
         "seconds": f"{seconds:.2f}",
     }
-
-
-def _demo_parameter_text(value: Any) -> str:
-    """Text of a hyper-parameter's value in the demo's table."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _demo_failure(message: str) -> int:

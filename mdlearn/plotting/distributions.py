@@ -75,7 +75,8 @@ def cumulative_margins(
     for item, is_model in zip(items, are_models):
         z = item.margins(X, y, normalized=bool(normalized)) if is_model else item
         curves.append(cumulative_curve(z, sample_weight))
-    scaled = normalized is None and _curve_scales_differ(curves)
+    scales = [scale for scale in (_curve_scale(*curve) for curve in curves) if scale > 0]
+    scaled = normalized is None and len(scales) > 1 and max(scales) > SCALE_RATIO * min(scales)
     if scaled:
         curves = [(values / (_curve_scale(values, share) or 1.0), share) for values, share in curves]
     shown = names or [f"{'model' if is_model else 'margins'} {i + 1}" for i, is_model in enumerate(are_models)]
@@ -138,12 +139,6 @@ def cumulative_probabilities(
 def _curve_scale(values: np.ndarray, share: np.ndarray) -> float:
     """Mean absolute value of a cumulative distribution to plot."""
     return float(np.abs(values) @ np.diff(share, prepend=0.0))
-
-
-def _curve_scales_differ(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> bool:
-    """Whether cumulative distributions to plot have very different scales."""
-    scales = [scale for scale in (_curve_scale(*curve) for curve in curves) if scale > 0]
-    return len(scales) > 1 and max(scales) > SCALE_RATIO * min(scales)
 
 
 def _is_one_curve(given: Any) -> bool:

@@ -123,16 +123,12 @@ def _register_plugin(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) 
         mine = [one for one in caller.get_hookimpls() if one.plugin is thing and not one.optionalhook]
         if mine and not caller.has_spec():
             plugin.faults.append(f"hook {caller.name!r} does not exist; known hooks: {', '.join(HOOKS)}")
-    bare = [name for name in HOOKS if callable(getattr(thing, name, None)) and not _marked_hook(manager, thing, name)]
+    there = [name for name in HOOKS if callable(getattr(thing, name, None))]
+    bare = [name for name in there if manager.parse_hookimpl_opts(thing, name) is None]
     plugin.faults += [f"{name} lacks the decorator @mdlearn.hookimpl" for name in bare]
     if not callers and not bare:
         known = ", ".join(HOOKS)
         plugin.faults.append(f"it implements no hook (known: {known}); the entry point needs to name their module")
-
-
-def _marked_hook(manager: pluggy.PluginManager, thing: Any, name: str) -> bool:
-    """Whether a plugin that is being loaded marks this hook by the decorator `mdlearn.hookimpl`."""
-    return manager.parse_hookimpl_opts(thing, name) is not None
 
 
 def _hook_answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> Iterator[tuple[str, Any]]:
