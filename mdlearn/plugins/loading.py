@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pluggy
@@ -29,6 +30,12 @@ KINDS: dict[str, type] = {
 }
 HOOKS = {f"mdlearn_{kind}s": kind for kind in KINDS}
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
+DECLARED: dict[str, tuple[tuple[str, ...], str, Any, str]] = {
+    "objective": (("summary", "formula"), "parameters", (Parameter, Setting), "Parameter or Setting"),
+    "solver": (("purpose",), "options", object, "defaults"),
+    "kernel": (("summary",), "parameters", Parameter, "Parameter"),  # model files hold numbers: a Setting will not do
+}
+"""Texts of a plugin's class, its mapping, and what that maps names to: types, and words for them."""
 SHOWN_CHARACTERS = 300
 """Characters of a plugin's own error message that are shown."""
 
@@ -53,11 +60,11 @@ class Plugin:
             self.source.entry,
             state=state,
             error="; ".join([*self.faults, *self.clashes]) or None,
-            **{f"{kind}s": self._served(kind, known[kind]) for kind in KINDS},
+            **{
+                f"{kind}s": tuple(cls.name for cls in own if cls.name in known[kind] and known[kind][cls.name] is cls)
+                for kind, own in self.offered.items()
+            },
         )
-
-    def _served(self, kind: str, known: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(cls.name for cls in self.offered[kind] if cls.name in known and known[cls.name] is cls)
 
 
 def load_plugin(manager: pluggy.PluginManager, plugin: Plugin) -> None:
@@ -209,37 +216,16 @@ def _plugin_call_fault(call: Callable[[], Any], what: str) -> str | None:
     return None
 
 
-def _plugin_instance_fault(cls: Any) -> str | None:
-    """Fault of a loaded plugin's class that cannot be made without arguments; None where it can."""
-    return _plugin_call_fault(cls, "cannot be made without arguments")
-
-
-def _plugin_objective_fault(cls: Any) -> str | None:
-    """Fault of an objective that a loaded plugin brings; None where there is none."""
-    fault = _plugin_text_fault(cls, "summary", "formula")
-    if not fault and not _maps_names_to(cls.parameters, (Parameter, Setting)):
-        fault = "needs parameters that map names to Parameter or Setting"
-    return fault or _plugin_instance_fault(cls)
-
-
-def _plugin_solver_fault(cls: Any) -> str | None:
-    """Fault of a solver that a loaded plugin brings; None where there is none."""
-    fault = _plugin_text_fault(cls, "purpose")
-    if not fault and not _maps_names_to(cls.options, object):
-        fault = "needs options that map names to defaults"
-    return fault or _plugin_instance_fault(cls)
-
-
-def _plugin_kernel_fault(cls: Any) -> str | None:
-    """Fault of a kernel that a loaded plugin brings; None where there is none."""
-    fault = _plugin_text_fault(cls, "summary")
-    # Model files hold numbers, so a Setting will not do.
-    if not fault and not _maps_names_to(cls.parameters, Parameter):
-        fault = "needs parameters that map names to Parameter"
-    taken = [] if fault else sorted(FIT_ARGUMENTS.difference(DEFAULTS).intersection(cls.parameters))
+def _plugin_declaration_fault(kind: str, cls: Any) -> str | None:
+    """Fault in what a class of a loaded plugin declares, or that it cannot be made; None where there is none."""
+    texts, name, values, needed = DECLARED[kind]
+    fault = _plugin_text_fault(cls, *texts)
+    if not fault and not _maps_names_to(getattr(cls, name), values):
+        fault = f"needs {name} that map names to {needed}"
+    taken = [] if fault or kind != "kernel" else sorted(FIT_ARGUMENTS.difference(DEFAULTS).intersection(cls.parameters))
     if taken:
         fault = f"declares {taken}, which are names of fit's own arguments"
-    return fault or _plugin_instance_fault(cls)
+    return fault or _plugin_call_fault(cls, "cannot be made without arguments")
 
 
 def _plugin_source_fault(cls: Any) -> str | None:
@@ -259,10 +245,8 @@ def _plugin_command_fault(cls: Any) -> str | None:
     )
 
 
-OWN_FAULTS = {
-    "objective": _plugin_objective_fault,
-    "solver": _plugin_solver_fault,
-    "kernel": _plugin_kernel_fault,
+OWN_FAULTS: dict[str, Callable[[Any], str | None]] = {
+    **{kind: partial(_plugin_declaration_fault, kind) for kind in DECLARED},
     "source": _plugin_source_fault,
     "command": _plugin_command_fault,
 }

@@ -29,11 +29,10 @@ SHOWN_LETTERS = 80
 class Registry:
     """Registry of plugins: objectives, solvers, kernels and sources of row blocks by name.
 
-    `objectives`, `solvers`: name -> class, built-in ones first. A name that two plugins offer is in neither; `kernels`:
-    the same; a built-in name stands for itself, because those kernels are no classes; `sources`: the same of what makes
-    row blocks of an X; none is built in; `commands`: the same of subcommands of ``python -m mdlearn``; a built-in name
-    stands for itself; `records`: one per entry point, built-in ones not included; `conflicts`: (kind, name) -> sentence
-    that names the plugins which offer the same name; `unreported`: warnings that nobody has been given yet.
+    `objectives`, `solvers`, `kernels`, `sources`, `commands`: name -> class, built-in ones first; a name that two
+    plugins offer is in none. Built-in kernels and commands are no classes here, their names stand for themselves; no
+    source is built in. `records`: one per entry point, built-in ones not included; `conflicts`: (kind, name) -> a
+    sentence that names the plugins which offer the same name; `unreported`: warnings that nobody has been given yet.
     """
 
     def __init__(self) -> None:
@@ -189,9 +188,8 @@ def find(kind: str, given: Any) -> Any:
     """Find an objective, solver or kernel in the registry by name; a class, instance or callable is returned as it is.
 
     `given`: a name; for objectives and solvers also a class or an instance, for kernels a callable k(A, B). Returns the
-    class or instance; the name itself of a built-in kernel; the callable. Raises ValueError, TypeError for an unknown
-    name; the message lists the known ones and the plugins that could not be used. For a name that several plugins
-    offer; the message names them.
+    class or instance; the name itself of a built-in kernel; the callable. Raises ValueError or TypeError for an unknown
+    name, with the known ones and the plugins that could not be used, and for one that several plugins offer.
     """
     found = registry()
     known = found.registered(kind)

@@ -31,8 +31,8 @@ def new_plugin(name: str, folder: str | Path = ".", native: bool = False, kind: 
     with '_' and in lower case; what it brings has the module's name without a leading "mdlearn_"; `folder`: where the
     folder `name` goes; `native`: whether the loss of an objective is compiled (Cython), instead of declared; `kind`:
     what it brings; a composite is an objective with value, gradient and prox of its own. Returns the folder of the
-    package. Raises ValueError for a name that cannot be used, another kind, or a compiled loss of what is no objective.
-    Or when the folder `name` exists and is not empty.
+    package. Raises ValueError for a name that cannot be used, another kind, a compiled loss of what is no objective, or
+    when the folder `name` exists and is not empty.
     """
     if kind not in FILES_BY_KIND:
         raise ValueError(f"kind needs to be one of {', '.join(FILES_BY_KIND)}; got {kind!r}")
