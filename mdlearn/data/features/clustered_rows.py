@@ -262,8 +262,7 @@ class LazyBlockRows(BlockRows):
         self, make: Callable[[], BlockRows], rows: int, n_blocks: int, width: int, model_dtype: np.dtype[Any]
     ) -> None:
         # The parent is frozen.
-        for name, value in (("make", make), ("_size", (rows, n_blocks, width)), ("model_dtype", model_dtype)):
-            object.__setattr__(self, name, value)
+        vars(self).update(make=make, _size=(rows, n_blocks, width), model_dtype=model_dtype)
 
     make: Callable[[], BlockRows]  # makes the rows
     _size: tuple[int, int, int]
@@ -306,26 +305,10 @@ def clustered_rows(
 ) -> Generator[None, Any, BlockRows]:
     """Clustered rows of landmark features: projections of x, in the block of its cluster; yields after a block of rows.
 
-    Parameters
-    ----------
-    rows : Rows of shape (m, d)
-    centers : ndarray of shape (K, d)
-    landmarks : ndarray of shape (L, d)
-    projection : Kernel
-        mu(x, l).
-    width : float or None
-        Width of soft clusters: a row is then in several blocks, scaled by its weight in each (see `memberships`).
-        None: in the block of the nearest centre only.
-
-    Returns
-    -------
-    BlockRows of shape (m, K L)
-        In float64, as predictions count with them. Where it is told that the time is up, rows of one block each are
-        left to be made when they are asked for.
-
-    References
-    ----------
-    Zantedeschi, Emonet & Sebban, L3-SVMs (2017), section 2.
+    Returned are rows of shape (m, K L), for K centres and L landmarks, in float64 as predictions count with them. Where
+    it is told that the time is up, rows of one block each are left to be made when they are asked for. `width` is that
+    of soft clusters: a row is then in several blocks, scaled by its weight in each (see `memberships`); None: in the
+    block of the nearest centre only. See Zantedeschi, Emonet & Sebban, L3-SVMs (2017), section 2.
     """
     m, K, L = rows.shape[0], centers.shape[0], landmarks.shape[0]
     later = LazyBlockRows(lambda: finished(clustered_rows(rows, centers, landmarks, projection)), m, K, L, rows.dtype)

@@ -285,8 +285,7 @@ class LazyMappedRows(DenseRows):
 
     def __init__(self, source: Rows, by: FeatureMap) -> None:
         # The parent is frozen.
-        for name, value in (("source", source), ("by", by), ("model_dtype", source.dtype)):
-            object.__setattr__(self, name, value)
+        vars(self).update(source=source, by=by, model_dtype=source.dtype)
 
     source: Rows  # shape (m, d)
     by: FeatureMap

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -135,14 +135,18 @@ class KernelTiles(ABC):
         return due
 
 
-class NearTiles(KernelTiles):
-    """Tiles of Gaussian values of few columns: differences, their squares, exponentials."""
+class ArrayTiles(KernelTiles):
+    """Base of tiles whose values are made of the rows of one array, in its type."""
 
     def __init__(self, A: np.ndarray) -> None:
         self.A, self.n_rows, self.length, self.dtype = A, A.shape[0], A.shape[1], A.dtype.type
 
-    def take(self, index: np.ndarray) -> NearTiles:
-        return NearTiles(self.A[index])
+    def take(self, index: np.ndarray) -> Self:
+        return type(self)(self.A[index])
+
+
+class NearTiles(ArrayTiles):
+    """Tiles of Gaussian values of few columns: differences, their squares, exponentials."""
 
     def _side(self, index: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(self.A[index].T)
@@ -157,14 +161,8 @@ class NearTiles(KernelTiles):
         gaussian.add_products(self.A[rows], side, coef, out)
 
 
-class SingleTiles(KernelTiles):
+class SingleTiles(ArrayTiles):
     """Tiles of Gaussian values in float32: products of rows (sqrt(2 gamma) x, -gamma |x|^2, 1) are the exponents."""
-
-    def __init__(self, A: np.ndarray) -> None:
-        self.A, self.n_rows, self.length, self.dtype = A, A.shape[0], A.shape[1], np.float32
-
-    def take(self, index: np.ndarray) -> SingleTiles:
-        return SingleTiles(self.A[index])
 
     def _side(self, index: np.ndarray) -> np.ndarray:
         side = self.A[index]

@@ -30,9 +30,7 @@ class ContrastRows(CsrRows):
         self, base: Rows, index: np.ndarray, own: np.ndarray, other: np.ndarray, k: int, constant: bool
     ) -> None:
         # The parent is frozen.
-        for name, value in (("base", base), ("index", index), ("own", own), ("other", other), ("k", k)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "constant", constant)
+        vars(self).update(base=base, index=index, own=own, other=other, k=k, constant=constant)
 
     base: Rows  # shape (m, d)
     index: np.ndarray  # shape (n,), intp: row of `base` behind each row
