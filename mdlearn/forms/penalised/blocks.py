@@ -6,7 +6,7 @@ term reads. A multiplier s of v = K w stands for the tangent <s, v> - P*(s) of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -166,24 +166,18 @@ class CoefficientBlocks:
 
     def multipliers(self, a: np.ndarray, width: np.ndarray) -> np.ndarray:
         """Multipliers of the envelopes of these widths, where a = multipliers so far + K w / width."""
-        found = np.empty(a.shape)
-        for span, block, _ in self.blocks:
-            found[span] = block.multipliers(a[span], width[span])
-        return found
+        return self._stacked(lambda block, span: block.multipliers(a[span], width[span]))
 
     def feasible(self, s: np.ndarray) -> np.ndarray:
         """Multipliers changed to such that have a tangent."""
-        found = np.empty(s.shape)
-        for span, block, _ in self.blocks:
-            found[span] = block.feasible(s[span])
-        return found
+        return self._stacked(lambda block, span: block.feasible(s[span]))
 
     def free(self, s: np.ndarray) -> np.ndarray:
         """Multipliers that may move either way."""
-        found = np.empty(s.shape, dtype=bool)
-        for span, block, _ in self.blocks:
-            found[span] = block.free(s[span])
-        return found
+        return self._stacked(lambda block, span: block.free(s[span])).astype(bool, copy=False)
+
+    def _stacked(self, part: Callable[[Block, slice], np.ndarray]) -> np.ndarray:
+        return np.concatenate([np.empty(0), *(part(block, span) for span, block, _ in self.blocks)])
 
     def second(self, a: np.ndarray, width: np.ndarray) -> np.ndarray:
         """Second derivative of the envelopes by w, (n, n)."""
