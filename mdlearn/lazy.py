@@ -18,12 +18,7 @@ from typing import Any
 def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package with lazy imports.
 
-    Parameters
-    ----------
-    package : str
-        Its name.
-    modules : mapping
-        Public name -> full name of the module that defines it. A module stands for itself.
+    `modules`: public name -> full name of the module that defines it. A module stands for itself.
     """
 
     def load(name: str) -> Any:

@@ -72,12 +72,7 @@ def load(path: Path) -> DataSet:
 
     An ``.npz`` file holds X and y; or data, indices, indptr, shape (CSR) and y; or the parts of a split, which become
     one set: X_train, y_train, X_test, y_test, or train_data, ..., y_train, test_data, ..., y_test. No pickles. Of a CSV
-    file, the last column holds the labels.
-
-    Raises
-    ------
-    ValueError
-        When the file is not of this kind.
+    file, the last column holds the labels. Raises ValueError when the file is not of this kind.
     """
     if path.suffix != ".npz":
         table = read_for_fit(str(path), ReadingOptions())
