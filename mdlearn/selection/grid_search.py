@@ -107,7 +107,7 @@ def select(
     limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     if not isinstance(refit, (bool, np.bool_)):
         raise TypeError(f"refit needs to be True or False; got {refit!r}")
-    first, seed = _limits_before_refit(limits, SCORING_SHARE) if refit else limits, checked_seed(random_state)
+    first, seed = _limits_before_refit(limits) if refit else limits, checked_seed(random_state)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, first, seed)
     study = Study(call, X, y, sample_weight, class_weight, scoring)
     with blas_threads(study.setting.n_threads):
@@ -151,8 +151,8 @@ def best_grid_point(judged: StudyScores, study: Study) -> int:
     return min(np.flatnonzero(near).tolist(), key=rank)
 
 
-def _limits_before_refit(limits: Limits, share: float) -> Limits:
-    """Limits of a grid search with `share` of the time; the fit of the best point has the rest."""
+def _limits_before_refit(limits: Limits) -> Limits:
+    """Limits of a grid search with SCORING_SHARE of the time; the fit of the best point has the rest."""
     if np.isinf(limits.deadline):
         return limits
-    return replace(limits, deadline=limits.started + share * (limits.deadline - limits.started))
+    return replace(limits, deadline=limits.started + SCORING_SHARE * (limits.deadline - limits.started))
