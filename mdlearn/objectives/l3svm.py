@@ -156,7 +156,7 @@ class L3SVM(Objective):
             if params[points] is not None:
                 filled[number] = _number_of_given_points(number, self.given.get(number), points, params[points], d)
         if filled["n_clusters"] is None:
-            filled["n_clusters"] = _default_number_of_clusters(data, 10)
+            filled["n_clusters"] = _default_number_of_clusters(data)
         if filled["n_landmarks"] is None:
             filled["n_landmarks"] = min(d, len(distinct(data.X, data.counts)))
         return filled
@@ -217,9 +217,9 @@ class L3SVM(Objective):
         return form
 
 
-def _default_number_of_clusters(data: Data, most: int) -> int:
-    """Default of L3SVM's `n_clusters`: all distinct rows, `most` if more; the first rows mostly suffice."""
-    n = 8 * most
+def _default_number_of_clusters(data: Data) -> int:
+    """Default of L3SVM's `n_clusters`: all distinct rows, 10 if more; the first rows mostly suffice."""
+    most, n = 10, 80
     head = len(distinct(data.X.take(slice(0, n)), data.counts[:n])) if data.X.shape[0] > n else 0
     return most if head >= most else min(most, len(distinct(data.X, data.counts)))
 
