@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, read_only_view, steps
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, read_only_view, steps, steps_of_entries
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -208,12 +208,9 @@ def convert_to_canonical_csr(A: Any) -> Any:
         A = A.copy()
         A.sum_duplicates()
         return A
-    pieces, start = [], 0
-    while start < A.shape[0]:
-        stop = max(start + 1, int(np.searchsorted(A.indptr, A.indptr[start] + CONVERTED_ENTRIES, side="right")) - 1)
-        pieces.append(A[start:stop])
-        pieces[-1].sum_duplicates()
-        start = stop
+    pieces = [A[part] for part in steps_of_entries(A.indptr, CONVERTED_ENTRIES)]
+    for piece in pieces:
+        piece.sum_duplicates()
     ends = np.append(0, np.cumsum(np.concatenate([np.diff(piece.indptr) for piece in pieces])))
     data, indices = np.empty(int(ends[-1]), A.data.dtype), np.empty(int(ends[-1]), A.indices.dtype)
     start = 0
@@ -226,11 +223,8 @@ def convert_to_canonical_csr(A: Any) -> Any:
 
 def _convert_csc_pieces(X: Any) -> Iterator[tuple[int, Any]]:
     """Pieces of a CSC matrix, converted: (first column, some columns as CSR)."""
-    start, d = 0, X.shape[1]
-    while start < d:
-        stop = max(start + 1, int(np.searchsorted(X.indptr, X.indptr[start] + CONVERTED_ENTRIES, side="right")) - 1)
-        yield start, X[:, start:stop].tocsr()
-        start = stop
+    for part in steps_of_entries(X.indptr, CONVERTED_ENTRIES):
+        yield part.start, X[:, part].tocsr()
 
 
 def _convert_coo_pieces(X: Any) -> Iterator[tuple[int, Any]]:

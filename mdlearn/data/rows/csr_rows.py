@@ -18,6 +18,7 @@ from mdlearn.data.rows.rows import (
     Selection,
     largest_entry_size,
     steps,
+    steps_of_entries,
 )
 
 if TYPE_CHECKING:
@@ -73,11 +74,7 @@ class CsrRows(RowsInMemory):
 
     def spans(self) -> Iterable[slice]:
         """Row ranges of about BLOCK_ENTRIES stored entries each."""
-        ends, start, m = self.X.indptr, 0, self.shape[0]
-        while start < m:
-            stop = int(np.searchsorted(ends, ends[start] + BLOCK_ENTRIES, side="right")) - 1
-            yield slice(start, max(start + 1, stop))
-            start = max(start + 1, stop)
+        return steps_of_entries(self.X.indptr, BLOCK_ENTRIES)
 
     def scaled(self, by: np.ndarray) -> CsrRows:
         return CsrRows(self.matrix().multiply(by).tocsr())

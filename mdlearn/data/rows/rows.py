@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -49,6 +49,15 @@ def steps(n: int, step: int) -> Iterable[slice]:
     if 0 < n <= step:
         return (slice(0, n),)
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def steps_of_entries(ends: np.ndarray, most: int) -> Iterator[slice]:
+    """Ranges of the rows (or columns) of a compressed matrix, of `most` stored entries (or one row) at most."""
+    start = 0
+    while start < ends.shape[0] - 1:
+        stop = max(start + 1, int(np.searchsorted(ends, ends[start] + most, side="right")) - 1)
+        yield slice(start, stop)
+        start = stop
 
 
 class Rows(ABC):
