@@ -52,31 +52,49 @@ def squares(
             out[i] = total
 
 
+cdef inline long long entries_of_row(const real_t* x, Py_ssize_t step, Py_ssize_t d) noexcept nogil:
+    cdef long long n = 0
+    cdef Py_ssize_t j
+    if step == 1:  # the compiler then compares several entries at a time
+        for j in range(d):
+            n += x[j] != 0
+    else:
+        for j in range(d):
+            n += x[j * step] != 0
+    return n
+
+
 def count(const real_t[:, :] X, long long[::1] counts):
     """Write the number of entries of every row of a dense array that are not 0."""
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t i, d = X.shape[1], step = X.strides[1] // <Py_ssize_t> sizeof(real_t)
     if counts.shape[0] != X.shape[0]:
         raise ValueError("rows and counts differ in number")
     with nogil:
         for i in range(X.shape[0]):
-            counts[i] = 0
-            for j in range(X.shape[1]):
-                counts[i] += X[i, j] != 0
+            counts[i] = entries_of_row(&X[i, 0], step, d) if d else 0
 
 
 def gather(const real_t[:, :] X, const long long[::1] indptr, real_t[::1] data, int[::1] indices):
     """Write the entries of a dense array that are not 0, row by row, where `count` says that they begin."""
-    cdef Py_ssize_t i, j, k = 0
-    if indptr.shape[0] != X.shape[0] + 1 or data.shape[0] != indices.shape[0]:
+    cdef Py_ssize_t i, j, k = 0, m = X.shape[0], d = X.shape[1], step = X.strides[1] // <Py_ssize_t> sizeof(real_t)
+    cdef Py_ssize_t size = data.shape[0]
+    cdef const real_t* x
+    if indptr.shape[0] != m + 1 or size != indices.shape[0]:
         raise ValueError("the arrays of the CSR matrix and the rows do not fit")
-    if indptr[0] != 0 or indptr[X.shape[0]] != data.shape[0]:
+    if indptr[0] != 0 or indptr[m] != size:
         raise ValueError("the arrays of the CSR matrix and the rows do not fit")
     with nogil:
-        for i in range(X.shape[0]):
-            for j in range(X.shape[1]):
-                if X[i, j] != 0:
-                    if k < data.shape[0]:
-                        data[k], indices[k] = X[i, j], <int> j
+        for i in range(m if d else 0):
+            x = &X[i, 0]
+            if k + d <= size:  # every entry is written, and the next one over it where it is 0: no branch to guess
+                for j in range(d):
+                    data[k], indices[k] = x[j * step], <int> j
+                    k += x[j * step] != 0
+                continue
+            for j in range(d):
+                if x[j * step] != 0:
+                    if k < size:
+                        data[k], indices[k] = x[j * step], <int> j
                     k += 1
-    if k != data.shape[0]:
+    if k != size:
         raise ValueError("the rows have another number of entries that are not 0")
