@@ -177,13 +177,18 @@ INDEX_BYTES = 4
 """Bytes of a column's number in a CSR matrix."""
 
 
+def share_of_entries(rows: DenseRows) -> float:
+    """Share of the entries of dense rows that are not 0, in some of them."""
+    some = rows.X[:: max(1, rows.shape[0] // ZEROS_ROWS)]
+    return float(np.count_nonzero(some)) / some.size
+
+
 def worth_csr_copy(rows: DenseRows) -> bool:
     """Whether dense rows are mostly zeros and worth their copy as CSR rows, judged by some of them."""
     m, d = rows.shape
     if d < ZEROS_COLUMNS:
         return False
-    some = rows.X[:: max(1, m // ZEROS_ROWS)]
-    share = float(np.count_nonzero(some)) / some.size
+    share = share_of_entries(rows)
     return share < STORED_SHARE and share * m * d * (rows.X.itemsize + INDEX_BYTES) <= COPY_BYTES
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
 from mdlearn.data.rows.affine import AffineRows
-from mdlearn.data.rows.csr_rows import csr_copy_of_dense_rows, worth_csr_copy
+from mdlearn.data.rows.csr_rows import STORED_SHARE, csr_copy_of_dense_rows, share_of_entries, worth_csr_copy
 from mdlearn.data.rows.rows import DenseRows, Rows, copied_by_rows
 from mdlearn.forms.margin import Column, Point
 from mdlearn.numerics import cholesky
@@ -253,6 +253,11 @@ class LossColumn:
         whole = kept * (before + self.column.pull)
         whole[::step] += alpha + (1.0 - kept) * some.column.pull
         return whole - self.column.pull
+
+    @kept
+    def few_entries(self) -> bool:
+        """Whether dense rows are mostly zeros."""
+        return isinstance(self.rows.rows, DenseRows) and share_of_entries(self.rows.rows) < STORED_SHARE
 
     @kept
     def small(self) -> bool:

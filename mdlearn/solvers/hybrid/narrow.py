@@ -19,6 +19,7 @@ from mdlearn.solvers.hybrid.newton_start import (
     FLAT,
     FLAT_STEEPNESS,
     STEEPNESS,
+    StartingEnvelopes,
     margin_reach,
     starting_coefficients,
     starting_row_weights,
@@ -141,7 +142,7 @@ class NarrowHinges(NarrowSteps):
 
     newton: narrow_newton.NarrowNewton
 
-    def __init__(self, problem: LossColumn, rows: NarrowRows) -> None:
+    def __init__(self, problem: LossColumn, rows: NarrowRows, begun: StartingEnvelopes | None = None) -> None:
         super().__init__(problem)
         column, (n, m) = problem.column, rows.T.shape
         A, L, self.pulled = rows.quadratic(column)
@@ -154,7 +155,7 @@ class NarrowHinges(NarrowSteps):
             column.y,
             caps,
             problem.softness,
-            starting_row_weights(problem),
+            starting_row_weights(problem) if begun is None else begun.alpha,
             A,
             L,
             self.pulled,
@@ -169,6 +170,9 @@ class NarrowHinges(NarrowSteps):
             NARROW_SOLVED,
             SQUARED_LINE if soft else HINGE_LINE,
         )
+        if begun is not None:
+            self.newton.begin(begun.w, begun.centre, 1.0, column.counts, begun.steepness)
+            return
         if column.start is not None:
             w, centre, steepness = warm_envelopes(problem)
             self.newton.begin(w, centre, 1.0, column.counts, steepness)

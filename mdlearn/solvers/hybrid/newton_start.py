@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
 from mdlearn.solvers.hybrid.loss_column import LossColumn, SmoothFactor
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
-from mdlearn.solvers.hybrid.sweeps import STEPS_AHEAD, newton_price_against_sweeps, sweeps_alone
+from mdlearn.solvers.hybrid.sweeps import SOFT_STEPS_AHEAD, STEPS_AHEAD, newton_price_against_sweeps, sweeps_alone
 
 ROWS_PER_COLUMN, SAMPLE = 40, 8
 """Rows per column from which every so many-th row tells where to begin."""
@@ -33,11 +34,21 @@ SMALL_COLUMNS = 40
 SMALL_CURVED_STEEPNESS = 0.5
 """Cap times |x|^2 above which they are, on squared hinges or with a variance (sweeps: 0.69 to 1.09 of the time below,
 0.86 to 1.46 above)."""
+NARROW_SWEEPS_ENTRIES, NARROW_SWEEPS_COLUMNS = 1 << 15, 48
+"""Entries of narrow rows from which sweeps may come before compiled steps, and columns from which these are so dear."""
+NARROW_REACH, NARROW_VARIED_REACH, NARROW_SOFT_REACH, NARROW_LEAST_REACH = 2.0, 0.1, 0.5, 0.05
+"""Cap times |x|^2 up to which they do, over rows of many columns or few entries: of hinges, with a variance, of squared
+hinges; and over any rows. At C = 0.01 and 0.1, gaps of 1e-2 to 1e-6, fits take 0.3 to 1.0 of the time without on
+mushroom_lsvm, digits, ida_splice, credit_g and ann_thyroid; over other rows and beyond, up to 2.6 (ida_twonorm)."""
 WEAKER, NEARLY_HARD, WIDE = (1e-3, 1e-2, 0.1), 1e5, 100
 """Shares of the weight of squared hinges whose optima lead to that of all of it, where a margin moves by so much as its
 multiplier grows by the weight (`margin_reach`), and columns from which that is so hard: steps from elsewhere are cut
 short by rows that come and go. On four classes of mnist 134 steps instead of 243; with few columns steps are few
 anyway."""
+SOFT_ASCENT_VISITS = 8
+"""Visits of every CSR row that squared hinges need where the reach of a margin is at most 1; as its square root beyond.
+On a9a, ijcnn1 and mushroom at C = 0.01 and 0.1 fits take 0.5 to 0.9 of the time without such sweeps; over drawn dense
+rows 0.7 to 1.7."""
 DESCENT_PASSES = 10.0
 """Passes over the rows that a step on squared hinges may cost before coordinate ascent is the better beginning."""
 AT_CAP = 0.02
@@ -49,6 +60,18 @@ SPANNED, MOST_STEEPNESS = 2, 1000.0
 """Rows that slopes span where Newton steps begin, per free row and column, and the steepness at most, per cap."""
 
 
+class StartingEnvelopes(NamedTuple):
+    """StartingEnvelopes that Newton steps of the hybrid solver start with.
+
+    Coefficients, the multipliers that envelopes are around, their steepness, and what the coefficients are made of.
+    """
+
+    w: np.ndarray
+    centre: np.ndarray
+    steepness: float
+    alpha: np.ndarray
+
+
 def newton_start_beats_sweeps(problem: LossColumn) -> bool:
     """Whether the hybrid solver starts better with Newton steps, on samples or from 0, than with sweeps."""
     m, n, price = problem.n_rows, problem.width, newton_price_against_sweeps(problem)
@@ -57,15 +80,31 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
     varied, reach = problem.column.kappa > 0, margin_reach(problem)
     if problem.small and n <= SMALL_COLUMNS and (varied or problem.soft):
         return reach > SMALL_CURVED_STEEPNESS
+    sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m
     if problem.soft:
+        visits = SOFT_ASCENT_VISITS * math.sqrt(max(1.0, reach))
+        if problem.stored.sparse and visits * sweep <= SOFT_STEPS_AHEAD * price(m):
+            return False
         return n <= m and price(m) <= DESCENT_PASSES * 2.0 * problem.stored.n_entries
     if m >= ROWS_PER_COLUMN * n:
         far = reach > (VARIED_STEEPNESS if varied else DESCENT_STEEPNESS)
     else:
         sweeps = ASCENT_VISITS * max(1.0, reach / VARIED_STEEPNESS)
-        visits = sweeps * (2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m)
-        far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * price(n) <= visits
+        far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * price(n) <= sweeps * sweep
     return far
+
+
+def sweeps_beat_narrow_steps(problem: LossColumn) -> bool:
+    """Whether sweeps come before the hybrid solver's compiled steps over narrow rows."""
+    m, n, varied = problem.n_rows, problem.width, problem.column.kappa > 0
+    if problem.column.start is not None or m * n < NARROW_SWEEPS_ENTRIES:
+        return False
+    reach, many = margin_reach(problem), n >= NARROW_SWEEPS_COLUMNS
+    if problem.soft:
+        return not varied and many and reach <= NARROW_SOFT_REACH
+    if varied:
+        return reach <= NARROW_VARIED_REACH and problem.few_entries
+    return reach <= NARROW_LEAST_REACH or (reach <= NARROW_REACH and (many or problem.few_entries))
 
 
 def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNewton]:
@@ -164,6 +203,15 @@ def starting_steepness(problem: LossColumn, w: np.ndarray, between: int) -> floa
     rows = min(SPANNED * (between + problem.width), problem.n_rows - 1)
     distance = float(np.partition(np.abs(problem.kink - problem.margins(w)), rows)[rows])
     return min(max(0.5 / distance if distance > 0 else math.inf, STEEPNESS), MOST_STEEPNESS) * cap
+
+
+def envelopes_after_sweeps(descent: DualDescent) -> StartingEnvelopes:
+    """StartingEnvelopes of a Newton start where coordinate ascent leaves off."""
+    problem, beta, w = descent.problem, descent.beta, descent.element
+    alpha = beta
+    if problem.column.kappa > 0:
+        alpha = beta + descent.sigma - problem.column.spread(problem.margins(w))
+    return StartingEnvelopes(w, beta, 0.0 if problem.soft else steepness_after_sweeps(problem, w, beta), alpha)
 
 
 def steepness_after_sweeps(problem: LossColumn, w: np.ndarray, beta: np.ndarray) -> float:

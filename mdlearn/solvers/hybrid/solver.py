@@ -147,9 +147,7 @@ class Hybrid(Solver):
             places = SweepOffers(problem)
             logistic = column.terms[0].kind == "logistic"
             if are_narrow(shared.rows):
-                rows, free = shared.narrow, form.bias == "free"
-                narrow = NarrowLogisticSteps(problem, rows, free) if logistic else NarrowHinges(problem, rows)
-                yield from _hybrid_newton_steps(narrow, places)
+                yield from _hybrid_newton_steps((yield from _narrow_steps(problem, shared, places)), places)
                 return
             if logistic:
                 problem.quadratic = yield from shared.quadratic(column)
@@ -195,10 +193,21 @@ class Hybrid(Solver):
         if sweeps_alone(problem):
             raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
         problem.quadratic = descent.quadratic or (yield from shared.quadratic(column))
-        beta, w = descent.beta, descent.element
-        alpha = beta if column.kappa == 0 else beta + descent.sigma - column.spread(problem.margins(w))
-        steepness = 0.0 if problem.soft else newton_start.steepness_after_sweeps(problem, w, beta)
-        return SemismoothNewton(problem, w, beta, steepness, alpha)
+        return SemismoothNewton(problem, *newton_start.envelopes_after_sweeps(descent))
+
+
+def _narrow_steps(
+    problem: LossColumn, shared: ColumnParts, places: SweepOffers
+) -> Generator[Report | Offer | None, Any, NarrowSteps]:
+    """Where compiled steps over narrow rows begin: at a start, at 0, or where sweeps leave off."""
+    column, begun = problem.column, None
+    if column.terms[0].kind == "logistic":
+        return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free")
+    if newton_start.sweeps_beat_narrow_steps(problem):
+        descent = DualDescent(problem, partial(shared.quadratic, column))
+        yield from sweep_until_newton(descent, places)
+        begun = newton_start.envelopes_after_sweeps(descent)
+    return NarrowHinges(problem, shared.narrow, begun)
 
 
 def _hybrid_newton_steps(newton: SemismoothNewton | SmoothNewton | NarrowSteps, places: SweepOffers) -> Steps:

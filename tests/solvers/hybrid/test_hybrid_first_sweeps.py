@@ -1,0 +1,113 @@
+"""Sweeps of the hybrid solver before its Newton steps: over narrow rows, and over CSR rows of squared hinges."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+
+import numpy as np
+import pytest
+from hybrid_cases import OBJECTIVES, objective
+from scipy import sparse
+
+import mdlearn
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column
+from mdlearn.solvers.hybrid.descent import DualDescent
+from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+from mdlearn.solvers.hybrid.narrow import NarrowHinges
+from mdlearn.solvers.hybrid.newton_start import envelopes_after_sweeps
+
+
+def indicators(m, attributes, levels, seed=0):
+    """Rows of one 1 per attribute, and labels that no coefficients tell apart."""
+    rng = np.random.default_rng(seed)
+    X = np.hstack([np.eye(levels)[rng.integers(0, levels, m)] for _ in range(attributes)])
+    f = X @ rng.standard_normal(X.shape[1])
+    return X, np.where(f - np.median(f) + rng.standard_normal(m) > 0, 1, -1)
+
+
+def full(m, d, seed=0):
+    """Rows without a zero."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.1, 1.0, (m, d))
+    return X, np.where((X - 0.55) @ rng.standard_normal(d) + 0.3 * rng.standard_normal(m) > 0, 1, -1)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Rows of every problem that is swept over."""
+    rows, sweep = [], DualDescent.sweep
+
+    def counting(self):
+        rows.append(self.problem.n_rows)
+        yield from sweep(self)
+
+    monkeypatch.setattr(DualDescent, "sweep", counting)
+    return rows
+
+
+NARROW_CASES = {
+    "few entries": ("hinge", indicators(1600, 6, 5), {"C": 0.05}, True),
+    "few entries, variance": ("hinge", indicators(1600, 6, 5), {"C": 0.01, "v": 0.5}, True),
+    "many columns": ("hinge", full(800, 60), {"C": 0.05}, True),
+    "many columns, squared": ("squared", full(800, 60), {"C": 0.005}, True),
+    "light loss": ("hinge", full(3000, 12), {"C": 0.005}, True),
+    "few columns": ("hinge", full(3000, 12), {"C": 0.05}, False),
+    "few columns, squared": ("squared", full(3000, 12), {"C": 0.005}, False),
+    "variance": ("hinge", full(800, 60), {"C": 0.05, "v": 0.5}, False),
+    "heavy loss": ("hinge", indicators(1600, 6, 5), {"C": 1.0}, False),
+    "few rows": ("hinge", indicators(400, 6, 5), {"C": 0.05}, False),
+}
+
+
+@pytest.mark.parametrize("name", NARROW_CASES)
+def test_sweeps_come_first_where_margins_move_little(name, counted):
+    loss, (X, y), given, swept = NARROW_CASES[name]
+    model = mdlearn.fit(OBJECTIVES[loss], X, y, **given, solver="hybrid", tol=1e-9)
+    assert (len(counted) > 0) == swept
+    value = objective(loss, X, y, model.coef_[0], model.intercept_[0], "regularized", **given)
+    assert model.certificate.converged
+    # Steps go on to the end after sweeps: the bound is a bound, and near.
+    assert model.certificate.lower_bound <= value <= model.certificate.lower_bound * (1 + 2e-9)
+
+
+@pytest.mark.parametrize("swept, C", [(True, 0.005), (False, 5.0)])
+def test_squared_hinges_over_csr_rows_begin_with_sweeps_where_margins_move_little(swept, C, counted):
+    X, y = indicators(3000, 20, 6)
+    model = mdlearn.fit(OBJECTIVES["squared"], sparse.csr_matrix(X), y, C=C, solver="hybrid", tol=1e-9)
+    assert (len(counted) > 0) == swept
+    value = objective("squared", X, y, model.coef_[0], model.intercept_[0], "regularized", C=C)
+    assert model.certificate.converged
+    assert model.certificate.lower_bound <= value <= model.certificate.lower_bound * (1 + 2e-9)
+
+
+@pytest.mark.parametrize("variance", [0.0, 3.0])
+@pytest.mark.parametrize("power", [1, 2])
+def test_narrow_steps_begin_where_sweeps_ended(power, variance):
+    X, y = full(200, 5)
+    counts = np.random.default_rng(1).uniform(0.5, 2.0, 200)
+    column = Column(y.astype(float), counts, variance, 0.4, (HingeTerm(0.1, power=power),))
+    parts = ColumnParts(AffineRows(DenseRows(X), True), (X * X).sum(axis=1), "regularized", True)
+    problem = LossColumn(column, parts.rows, parts.squares, parts.stored)
+    descent = DualDescent(problem, partial(parts.quadratic, column))
+    for _ in range(3):
+        list(descent.sweep())
+    begun = envelopes_after_sweeps(descent)
+    narrow = NarrowHinges(problem, parts.narrow, begun)
+    R, c = np.hstack([X, np.ones((200, 1))]), counts
+    z = y * (R @ descent.element)
+    short = np.maximum(0.0, 1.0 - z)
+    centred = z - c @ z / c.sum()
+    value = 0.5 * descent.element @ descent.element + variance * (c @ centred**2) / c.sum()
+    value += -0.4 * (c @ z) / c.sum() + 0.1 * (c @ short**power)
+    assert narrow.objective == pytest.approx(value, rel=1e-12)
+    # What coefficients are made of is carried along from there: w = R'(alpha) with all parts of the objective in it.
+    for _ in islice(narrow.steps(), 2):
+        point = narrow.report().point
+        np.testing.assert_allclose(
+            np.append(point.coef, point.intercept), R.T @ point.alpha, rtol=0, atol=1e-11 * np.abs(R).sum()
+        )
+    assert narrow.objective <= value
