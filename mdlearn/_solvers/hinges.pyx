@@ -7,6 +7,8 @@ Along a line: per row and term the excess over the threshold is e = s (q + offse
     terms           (3, T)  rows q (threshold), s (side, +1 or -1), nu (twice the weight)
 """
 
+from mdlearn._solvers.hinge_loops cimport hinge_loss, hinge_squares
+
 
 def along(
     const double[::1] z, const double[::1] dz, const double[::1] counts, const double[::1] offset,
@@ -37,59 +39,25 @@ def along(
     return rise, curvature
 
 
-cdef enum:
-    SUMS = 8, TURNS = 128  # beside each other, and one after the other before they are added to the total: few roundings
-
-
 def loss(const double[::1] z, const double[::1] counts, double side, double threshold, bint squared):
     """Return the sum of c_i e_i, or of c_i e_i^2, with e_i = max(0, side (threshold - z_i))."""
-    cdef Py_ssize_t i, j, k, m = z.shape[0]
-    cdef double excess, total = 0.0
-    cdef double[SUMS] sums
+    cdef Py_ssize_t m = z.shape[0]
+    cdef double total = 0.0
     if counts.shape[0] != m:
         raise ValueError("margins and counts differ in length")
     with nogil:
-        i = 0
-        while i < m:
-            for j in range(SUMS):
-                sums[j] = 0.0
-            k = min(i + SUMS * TURNS, m)
-            while i + SUMS <= k:
-                for j in range(SUMS):
-                    excess = max(0.0, side * (threshold - z[i + j]))
-                    sums[j] += counts[i + j] * (excess * excess if squared else excess)
-                i += SUMS
-            for j in range(k - i):
-                excess = max(0.0, side * (threshold - z[i + j]))
-                sums[j] += counts[i + j] * (excess * excess if squared else excess)
-            i = k
-            for j in range(1, SUMS):
-                sums[0] += sums[j]
-            total += sums[0]
+        if m:
+            total = hinge_loss(&z[0], &counts[0], side, threshold, squared, m)
     return total
 
 
 def squares(const double[::1] beta, const double[::1] counts, double scale):
     """Return the sum of scale beta_i^2 / c_i over the rows with c_i > 0; squares alone would be 0, or infinite, sooner."""
-    cdef Py_ssize_t i, j, k, m = beta.shape[0]
+    cdef Py_ssize_t m = beta.shape[0]
     cdef double total = 0.0
-    cdef double[SUMS] sums
     if counts.shape[0] != m:
         raise ValueError("multipliers and counts differ in length")
     with nogil:
-        i = 0
-        while i < m:
-            for j in range(SUMS):
-                sums[j] = 0.0
-            k = min(i + SUMS * TURNS, m)
-            while i + SUMS <= k:
-                for j in range(SUMS):
-                    sums[j] += scale * beta[i + j] / counts[i + j] * beta[i + j] if counts[i + j] > 0.0 else 0.0
-                i += SUMS
-            for j in range(k - i):
-                sums[j] += scale * beta[i + j] / counts[i + j] * beta[i + j] if counts[i + j] > 0.0 else 0.0
-            i = k
-            for j in range(1, SUMS):
-                sums[0] += sums[j]
-            total += sums[0]
+        if m:
+            total = hinge_squares(&beta[0], &counts[0], scale, m)
     return total

@@ -13,7 +13,7 @@ import numpy as np
 
 from mdlearn.data.rows.rows import read_only_view
 from mdlearn.errors import came
-from mdlearn.forms.losses import CURVED, TERM_CLASSES, Term, check_terms
+from mdlearn.forms.losses import CURVED, TERM_CLASSES, Term, check_terms, table_of_terms
 from mdlearn.forms.proof import Start, gap_between
 from mdlearn.forms.row_terms import RowTerms
 from mdlearn.numerics.lazy_property import kept
@@ -191,6 +191,14 @@ class Column:
         return read_only_view(np.array(softness).reshape(len(self.terms), self.y.shape[0]))
 
     @kept
+    def table(self) -> np.ndarray | None:
+        """Numbers of the terms, shape (T, 6); None where these do not say all: of given terms, or of single rows."""
+        if self.hard or not self.level or self.by_row is not None:
+            return None
+        table = table_of_terms(self.terms)
+        return read_only_view(table) if 0 < len(table) == len(self.terms) else None
+
+    @kept
     def kinks(self) -> np.ndarray:
         """Values of y f at which margins reach the thresholds: (T, 1), or (T, m) where they differ from row to row."""
         kinks = self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset)
@@ -338,7 +346,8 @@ class Column:
 
 
 SIGNLESS = (
-    "whole kappa pull pulled caps softness kinks at_zero bound_at_zero no_multipliers steepest_slopes bends".split()
+    "whole kappa pull pulled caps softness table kinks at_zero bound_at_zero no_multipliers steepest_slopes"
+    " bends".split()
 )
 """Properties of a column of a classification that do not depend on its signs."""
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import math
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.forms.certificates.explicit import Dual, values_in_one_pass
 from mdlearn.forms.certificates.primal import improved_primal, primal
 from mdlearn.forms.certificates.representer import representer
 from mdlearn.forms.certificates.rounding import (
@@ -46,25 +46,6 @@ MOST_CORRECTIONS, SMALL_CORRECTION = 4, 1e-2
 rounding of large terms that cancel is seen in the small ones that are left."""
 ROUNDING_OF_SUMS = 1e-14
 """What is left of sums that are 0, relative to their terms."""
-
-
-class Dual(NamedTuple):
-    """Dual value in a margin form's certificate, of multipliers made feasible, and what it was made of.
-
-    Attributes
-    ----------
-    lower : float
-        The bound; -inf where no multipliers near the given ones are feasible.
-    alpha : ndarray of shape (m,)
-    beta : ndarray of shape (T, m)
-    element : ndarray or None
-        sum alpha_i phi(x_i), where the value needed it.
-    """
-
-    lower: float
-    alpha: np.ndarray
-    beta: np.ndarray
-    element: np.ndarray | None
 
 
 def feasible_dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> Dual:
@@ -238,6 +219,11 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
     if nothing is not None:
         return nothing
     if known is None and has_dual_coefficients(form, point, tol) and point.alpha is not None:
+        found = values_in_one_pass(form, column, point)
+        if found is not None:
+            quick = _certified_as_stored(form, column, found.primal, found.proof, found.own, tol)
+            if quick.certificate.converged and quick.coef is found.primal[1]:
+                return quick
         proof, made_of = feasible_dual(form, column, point.beta, point.sigma), point.alpha.copy()
         own = _certified_own_point(form, column, point, proof, made_of, tol)
         if own.certificate.converged:

@@ -8,6 +8,9 @@ import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 
+MISSED_BY_ROUNDING = 1e-9
+"""Relative miss of a threshold that is made up for wherever that lowers the objective."""
+
 
 def objective_at(column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
     """Primal (objective, factor) of a margin form at margins z and with `squares` as `MarginForm.norm` gives it.
@@ -54,7 +57,7 @@ def improved_primal(
     same = factor == 1.0
     # Margins that miss their thresholds by rounding alone: with C = 1e7 a miss of 1e-15 per row is a loss of the size
     # of |w|^2's last eight digits.
-    growth = 1.0 if column.hard else growth_to_thresholds(column, z, 1e-9)
+    growth = 1.0 if column.hard else growth_to_thresholds(column, z, MISSED_BY_ROUNDING)
     if growth != 1.0:
         value = primal(form, column, growth * coef, growth * intercept)[0]
         if value < objective:
@@ -69,15 +72,17 @@ def improved_primal(
 
 def growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> float:
     """Factor by which a primal point's margins reach thresholds, missed by a relative `slack` at most; else 1."""
+    if not column.level or "logistic" in column.kinds:
+        return 1.0  # longer coefficients do not make residuals smaller
+    return growth_of_margin(column, float((z if column.whole else z[column.counts > 0]).min()), slack)
+
+
+def growth_of_margin(column: Column, least: float, slack: float) -> float:
+    """Factor by which a primal point's smallest margin reaches thresholds of hinges, as all do then."""
     factor = 1.0
-    if not column.level:
-        return factor  # longer coefficients do not make residuals smaller
     for term in column.terms:
-        if term.kind == "logistic":
-            return 1.0
         if term.side > 0 and term.threshold > 0 and term.weight > 0:
-            least = float((z if column.whole else z[column.counts > 0]).min()) / term.threshold
-            if not 1.0 - slack < least < 1.0:
+            if not 1.0 - slack < least / term.threshold < 1.0:
                 return 1.0
-            factor = max(factor, 1.0 / least)
+            factor = max(factor, term.threshold / least)
     return factor
