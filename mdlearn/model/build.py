@@ -16,6 +16,9 @@ from mdlearn.forms.proof import Certificate, Solution
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 
+FEW_VALUES = 1 << 16
+"""Numbers of all solutions together up to which one array of them all is cheaper than one solution after the other."""
+
 
 def build_model(
     objective: str,
@@ -137,6 +140,9 @@ def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: i
     used = np.zeros(n, dtype=bool)
     alike = all(s.alpha is not None for s in solutions)
     values = [solution.alpha if alike else solution.beta for solution in solutions]
+    if have_few_values_of_all_rows(values, places, n):
+        stacked = np.array(values)
+        return np.asarray(stacked.any(axis=tuple(range(stacked.ndim - 1))))
     for i in nonzero_solution_arrays(values):
         there, at = values[i].reshape(-1, places[i].shape[0]) != 0, places[i]
         some = there[0] if there.shape[0] == 1 else there.any(axis=0)
@@ -145,6 +151,12 @@ def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: i
         else:
             used[at[some]] = True
     return used
+
+
+def have_few_values_of_all_rows(values: list[np.ndarray], places: Sequence[np.ndarray], n: int) -> bool:
+    """Whether solutions' arrays for the model to build are alike, few, and of all rows: they go together then."""
+    shape, small = values[0].shape, len(values) * values[0].size <= FEW_VALUES
+    return small and all(one.shape == shape and at.shape[0] == n for one, at in zip(values, places))
 
 
 def nonzero_solution_arrays(values: list[np.ndarray]) -> list[int]:
@@ -178,8 +190,8 @@ def _values_over_all_rows(
     """Values over some rows as (p, T, n) over all of the caller's rows, in `dtype`, for the model to build."""
     first = values[0]
     each, terms = first.shape[0] if first.ndim > 2 else 1, first.shape[-2] if first.ndim > 1 else 1
-    if len(values) == each == 1 and first.shape[-1] == n:
-        return np.array(to_type(first.reshape(1, terms, n), dtype, towards_zero))
+    if each == 1 and have_few_values_of_all_rows(values, places, n):
+        return to_type(np.array(values).reshape(len(values), terms, n), dtype, towards_zero)
     out = np.zeros((each * len(values), terms, n), dtype)
     for i in nonzero_solution_arrays(values):  # zeros are there already
         at = places[i]

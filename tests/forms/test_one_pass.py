@@ -149,11 +149,13 @@ def test_coefficients_that_the_dual_ones_do_not_make(by):
 
 
 def test_margins_that_miss_a_threshold_by_rounding():
-    X, y = np.array([[1.0], [-1.0]]), np.array([1.0, -1.0])
-    column = Column(y, np.ones(2), 0.0, 0.0, (HingeTerm(5.0),))
+    """Of rows that count: the last one does not, and is far from its threshold."""
+    X, y = np.array([[1.0], [-1.0], [0.1]]), np.array([1.0, -1.0, 1.0])
+    column = Column(y, np.array([1.0, 1.0, 0.0]), 0.0, 0.0, (HingeTerm(5.0),))
     form = MarginForm(LinearFeatures(DenseRows(X)), (column,), "none")
     for length, told in ((0.9, True), (1.0, True), (1.0 - 1e-12, False)):
-        point = Point(np.full((1, 2), 0.5), np.zeros(2), np.array([length]), 0.0, 0.5 * length * y)
+        alpha = np.array([0.5, -0.5, 0.0])
+        point = Point(np.abs(alpha)[None], np.zeros(3), np.array([length]), 0.0, length * alpha)
         assert (values_in_one_pass(form, column, point) is not None) == told
 
 

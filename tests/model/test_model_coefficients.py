@@ -9,6 +9,7 @@ from model_cases import BIASES, data
 from reference import gram
 
 import mdlearn
+from mdlearn.model import build
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-12])
@@ -102,3 +103,18 @@ def test_support(objective, kernel, classes):
         z = signs(y, model.classes_)[:, 0] * model.decision_function(X)
         assert len(support) < 90, "an SVM on easy rows is sparse"
         assert np.isin(np.flatnonzero(z < 1 - 1e-3), support).all(), "rows inside the margin are support vectors"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_few_solutions_go_together_and_many_one_after_the_other(multiclass, dtype, monkeypatch):
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((40, 3)).astype(dtype), np.arange(40) % 3
+    kinds = {"multiclass": multiclass, "tol": 1e-4, "sample_weight": np.arange(40) % 5}
+    together = mdlearn.fit("svm", X, y, **kinds)
+    monkeypatch.setattr(build, "FEW_VALUES", 0)
+    single = mdlearn.fit("svm", X, y, **kinds)
+    for name in ("coef_", "dual_coef_", "duals", "support_", "n_support_"):
+        one, other = getattr(together, name), getattr(single, name)
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)

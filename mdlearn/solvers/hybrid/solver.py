@@ -213,18 +213,19 @@ def _narrow_steps(
 def _hybrid_newton_steps(newton: SemismoothNewton | SmoothNewton | NarrowSteps, places: SweepOffers) -> Steps:
     """Offer the hybrid solver's point after every Newton step; end where steps lead on no more."""
     lowest, highest, stalled = math.inf, -math.inf, 0
-    make = newton.report
-    yield places.offered(newton.objective, newton.lower_bound, make)
+    make, objective, bound = newton.report, newton.objective, newton.lower_bound
+    yield places.offered(objective, bound, make)
     for new in newton.steps():
         if not new:
             yield None
             continue
-        yield places.offered(newton.objective, newton.lower_bound, make)
+        objective, bound = newton.objective, newton.lower_bound
+        yield places.offered(objective, bound, make)
         # Bounds fall when multipliers move on, and rise again: the gap alone says nothing.
-        level = PROGRESS * abs(newton.objective)
-        progress = newton.objective < lowest - level or newton.lower_bound > highest + level
+        level = PROGRESS * abs(objective)
+        progress = objective < lowest - level or bound > highest + level
         stalled = 0 if progress else stalled + 1
-        lowest, highest = min(lowest, newton.objective), max(highest, newton.lower_bound)
+        lowest, highest = min(lowest, objective), max(highest, bound)
         if stalled >= STALLED:
             break
     yield places.offered(newton.objective, newton.lower_bound, make, due=True)
