@@ -212,6 +212,11 @@ def test_rows_of_other_kinds_are_left_to_others(change, monkeypatch):
     assert not seen
 
 
+def test_many_rows_are_left_to_others():
+    told = [values_in_one_pass(*problem("squared", "regularized", m=m)) for m in (8000, 8001)]
+    assert told[0] is not None and told[1] is None
+
+
 @pytest.mark.parametrize("shift", [0.0, 40.0])
 def test_bounds_hold_in_exact_arithmetic(shift):
     """Rows far from 0 have long sums, of which rounding takes its share."""

@@ -15,6 +15,9 @@ from mdlearn.forms.certificates.primal import MISSED_BY_ROUNDING, growth_of_marg
 from mdlearn.forms.certificates.representer import EPS, ROUNDED_SUM
 from mdlearn.forms.margin import BIASES, Column, MarginForm, Point
 
+ONE_PASS_ROWS = 8000
+"""Rows up to which one pass is cheaper than products by BLAS and a call for every value, from three columns on."""
+
 
 class Dual(NamedTuple):
     """Dual value in a margin form's certificate, of multipliers made feasible, and what it was made of.
@@ -64,9 +67,11 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point) -> Explic
     rows, free = features.rows.whole, form.bias == "free"
     if features.dtype != np.float64 or type(rows) is not np.ndarray or not rows.flags.c_contiguous:
         return None
+    m, d = rows.shape
+    if m > ONE_PASS_ROWS:
+        return None
     if free and (column.kappa > 0 or column.kinds == {"hinge"}):
         return None
-    m, d = rows.shape
     # Copies: the engine may go on writing into its arrays, for the next column.
     coef, own, beta = np.array(point.coef, float), np.array(point.alpha, float), np.array(point.beta, float)
     alpha, z, sums = np.empty(m), np.empty(m), np.empty((3, d))
