@@ -14,8 +14,8 @@ def mdlearn_objectives() -> list[type]:
     from mdlearn.objectives.mdlm import MDLM
     from mdlearn.objectives.mmlr import MMLR
     from mdlearn.objectives.rlp import RLP
-    from mdlearn.objectives.svm import SVM
+    from mdlearn.objectives.svm import SVM, SVR
     from mdlearn.objectives.uldm import ULDM
     from mdlearn.objectives.ww import WestonWatkins
 
-    return [LDM, SVM, LSSVM, LSLDM, LSVM, ULDM, L2LR, MLR, MDLM, MMLR, WestonWatkins, RLP, L3SVM]
+    return [LDM, SVM, LSSVM, LSLDM, LSVM, ULDM, L2LR, MLR, MDLM, MMLR, WestonWatkins, RLP, L3SVM, SVR]

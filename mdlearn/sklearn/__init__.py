@@ -27,6 +27,7 @@ from mdlearn.sklearn.kernel_classifiers import (
 )
 from mdlearn.sklearn.landmarks import LandmarkTransformer
 from mdlearn.sklearn.linear_classifiers import L2LRClassifier, MDLMClassifier, MLRClassifier, MMLRClassifier
+from mdlearn.sklearn.regressors import MarginRegressor
 from mdlearn.sklearn.reports import EstimatorConvergenceWarning
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "MLRClassifier",
     "MMLRClassifier",
     "MarginClassifier",
+    "MarginRegressor",
     "SVMClassifier",
     "ULDMClassifier",
 ]

@@ -1,4 +1,4 @@
-"""Base classes of all scikit-learn classifiers: parameters, validation, the fit, and what a Model gives."""
+"""Base classes of all scikit-learn estimators that fit: parameters, validation, the fit, and what a Model gives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -32,12 +32,10 @@ DEFAULT_TOL = 1e-10
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """Base class of all scikit-learn classifiers: an objective's name, with its parameters as attributes."""
+class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
+    """Base class of all scikit-learn estimators that fit: an objective's name, with its parameters as attributes."""
 
     bias: str | None = None
-    multiclass: str = "auto"
-    class_weight: Mapping[Any, float] | str | None = None
     solver: Any = "auto"
     solver_options: Mapping[str, Any] | None = None
     tol: float = DEFAULT_TOL
@@ -48,7 +46,6 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
     warm_start: bool = False
     callback: Callable[[Any], Any] | None = None
     verbose: int = 0
-    stream_total: float | None = None
     _objective: ClassVar[type[Objective] | None] = None
 
     def _task(self) -> Any:
@@ -64,6 +61,14 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
     def _kernel(self) -> dict[str, Any]:
         """Kernel and those of its parameters that it has; nothing for linear objectives."""
         return {}
+
+    def _classes(self) -> tuple[str, Any]:
+        """Way of several classes and the factors of their weights; nothing for numbers."""
+        return "auto", None
+
+    def _n_problems(self, y: np.ndarray) -> int:
+        """Number of problems that a fit solves one by one, as far as y tells."""
+        return 1
 
     @property
     def _sparse(self) -> str | bool:
@@ -89,7 +94,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         X : array-like or sparse matrix of shape (m, d)
             Training rows; the Gram matrix of shape (m, m) with ``kernel="precomputed"``.
         y : array-like of shape (m,)
-            Two or more labels.
+            Two or more labels; for a regression numbers.
         sample_weight : array-like of shape (m,), optional
             Repetition counts >= 0: an integer weight equals repeated rows.
 
@@ -109,8 +114,10 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
             When the certified gap did not reach `tol`.
         """
         started = time.perf_counter()
-        X, y = validated_input(self, X, y, accept_sparse=self._sparse, dtype=FLOATS)
-        check_classification_targets(y)
+        numbers = is_regressor(self)
+        X, y = validated_input(self, X, y, accept_sparse=self._sparse, dtype=FLOATS, y_numeric=numbers)
+        if not numbers:
+            check_classification_targets(y)
         streamed = hasattr(self, "_portions")  # then the model holds nothing to begin with
         start = getattr(self, "model_", None) if self.warm_start and not streamed else None
         given = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
@@ -119,7 +126,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         kernel = self._kernel()
         kernel.pop("kernel", None)
         params = {**kernel, **self._own()}
-        model, shortfalls = certified_model(call, params, X, y, sample_weight, self.class_weight, start)
+        model, shortfalls = certified_model(call, params, X, y, sample_weight, self._classes()[1], start)
         for shortfall in shortfalls:
             warnings.warn(shortfall.text, EstimatorConvergenceWarning, stacklevel=3)
         names = getattr(self, "feature_names_in_", None)
@@ -134,20 +141,15 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         tol = DefaultTolerance(default) if self.tol == DEFAULT_TOL else self.tol
         limits = checked_limits(started, tol, self.max_iter, self.time_limit, callback, self.verbose, self.n_threads)
         kernel, engine = self._kernel().get("kernel", "linear"), (self.solver, self.solver_options)
-        ways = (self.bias, self.multiclass)
+        ways = (self.bias, self._classes()[0])
         return Call.of(self._task(), kernel, *engine, *ways, limits, sklearn_seed(self.random_state))
-
-    def _n_problems(self, y: np.ndarray) -> int:
-        """Number of problems that a fit solves one by one, as far as labels tell."""
-        way = self._task().multiclass[0] if self.multiclass == "auto" else self.multiclass
-        return 1 if way == "joint" else n_decision_functions(len(np.unique(y)), way)
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
         return validated_input(self, X, reset=False, accept_sparse=self._sparse, dtype=FLOATS)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return labels.
+        """Return labels; of a regression, numbers.
 
         Parameters
         ----------
@@ -161,6 +163,63 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         """
         rows = self._rows(X)
         return self.model_.predict(rows)
+
+    @property
+    def _fitted(self) -> Any:
+        """The model; NotFittedError, which is an AttributeError too, before there is one."""
+        check_is_fitted(self)
+        return self.model_
+
+    @property
+    def certificate_(self) -> Certificate:
+        """Objective, lower bound and relative gap of the coefficients."""
+        return self._fitted.certificate
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Coefficients of p problems (1 for two classes, else k, or one per pair), shape (p, d); linear kernel only."""
+        return self._fitted.coef_
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts, shape (p,)."""
+        return self._fitted.intercept_
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """Signed multipliers over all training rows, shape (p, m); not where w is no combination of rows."""
+        return self._fitted.dual_coef_
+
+    @property
+    def support_(self) -> np.ndarray:
+        """Training rows with a multiplier other than 0."""
+        return self._fitted.support_
+
+    @property
+    def n_support_(self) -> np.ndarray:
+        """Number of support vectors per class, shape (k,); of a regression, (1,)."""
+        return self._fitted.n_support_
+
+    @property
+    def n_iter_(self) -> int:
+        """Reports of the engine, summed over the problems."""
+        return self._fitted.n_iter
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CertifiedClassifier(Streaming, ClassifierMixin, CertifiedEstimator):
+    """Base class of all scikit-learn classifiers."""
+
+    multiclass: str = "auto"
+    class_weight: Mapping[Any, float] | str | None = None
+    stream_total: float | None = None
+
+    def _classes(self) -> tuple[str, Any]:
+        return self.multiclass, self.class_weight
+
+    def _n_problems(self, y: np.ndarray) -> int:
+        way = self._task().multiclass[0] if self.multiclass == "auto" else self.multiclass
+        return 1 if way == "joint" else n_decision_functions(len(np.unique(y)), way)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x).
@@ -202,55 +261,14 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         return found
 
     @property
-    def _fitted(self) -> Any:
-        """The model; NotFittedError, which is an AttributeError too, before there is one."""
-        check_is_fitted(self)
-        return self.model_
-
-    @property
-    def certificate_(self) -> Certificate:
-        """Objective, lower bound and relative gap of the coefficients."""
-        return self._fitted.certificate
-
-    @property
     def classes_(self) -> np.ndarray:
         """Sorted labels, shape (k,)."""
         return self._fitted.classes_
 
-    @property
-    def coef_(self) -> np.ndarray:
-        """Coefficients of p problems (1 for two classes, else k, or one per pair), shape (p, d); linear kernel only."""
-        return self._fitted.coef_
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Intercepts, shape (p,)."""
-        return self._fitted.intercept_
-
-    @property
-    def dual_coef_(self) -> np.ndarray:
-        """Signed multipliers over all training rows, shape (p, m); not where w is no combination of rows."""
-        return self._fitted.dual_coef_
-
-    @property
-    def support_(self) -> np.ndarray:
-        """Training rows with a multiplier other than 0."""
-        return self._fitted.support_
-
-    @property
-    def n_support_(self) -> np.ndarray:
-        """Number of support vectors per class, shape (k,)."""
-        return self._fitted.n_support_
-
-    @property
-    def n_iter_(self) -> int:
-        """Reports of the engine, summed over the problems."""
-        return self._fitted.n_iter
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BaseKernelClassifier(CertifiedClassifier):
-    """Base class of the scikit-learn classifiers of objectives that take kernels."""
+class KernelEstimator(CertifiedEstimator):
+    """Base class of the scikit-learn estimators of objectives that take kernels."""
 
     kernel: Any = "linear"
     gamma: Any = "scale"
@@ -266,3 +284,8 @@ class BaseKernelClassifier(CertifiedClassifier):
         if "kernel" in given:
             raise ValueError("kernel_params holds the kernel's own parameters; give the kernel itself as kernel=")
         return {"kernel": self.kernel, **own, **given}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BaseKernelClassifier(CertifiedClassifier, KernelEstimator):
+    """Base class of the scikit-learn classifiers of objectives that take kernels."""

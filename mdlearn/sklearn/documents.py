@@ -25,13 +25,19 @@ kernel_params : mapping, optional
     ``kernel_params__NAME``.
 """
 
-SHARED = """\
-bias : {"none", "regularized", "free"}, optional
-    Default: the objective's own, %(bias)s.
+CLASS_PARAMETERS = """\
 multiclass : {%(ways)s}, default "auto"
     How more than two classes are told apart; "auto" is %(auto)s.
 class_weight : mapping or "balanced", optional
     Factor per label that multiplies `sample_weight`; "balanced" is sum(w) / (k * weighted count).
+stream_total : float, optional
+    m of the objective that `partial_fit` approaches: the sum of the weights of all rows, for several passes over them.
+    None: of the rows so far, each call's being new ones.
+"""
+
+SHARED = """\
+bias : {"none", "regularized", "free"}, optional
+    Default: the objective's own, %(bias)s.
 solver : str, Solver class or instance, default "auto"
     Engine, see `mdlearn.list_solvers`.
 solver_options : mapping, optional
@@ -55,9 +61,6 @@ callback : callable, optional
     Called with a State (iteration, objective, lower_bound, gap, elapsed, problem); True stops the fit.
 verbose : int, default 0
     1 shows progress on standard error, 2 a line per report.
-stream_total : float, optional
-    m of the objective that `partial_fit` approaches: the sum of the weights of all rows, for several passes over them.
-    None: of the rows so far, each call's being new ones.
 """
 
 MODEL = """\
@@ -78,7 +81,7 @@ def estimator(made: T) -> T:
     """Document an estimator's class: a keyword-only dataclass, own parameters first, with a filled docstring.
 
     ``%(own)s`` in the docstring stands for the parameters that the objective documents, as far as the class has them
-    and does not document them itself; ``%(shared)s`` for those that all classifiers have alike, ``%(attributes)s`` for
+    and does not document them itself; ``%(shared)s`` for those that such estimators have alike, ``%(attributes)s`` for
     what properties and scikit-learn document.
     """
     cls: Any = dataclass(eq=False, repr=False, kw_only=True)(made)
@@ -91,12 +94,12 @@ def estimator(made: T) -> T:
         names, objective, text = {one.name for one in fields(cls)}, cls._objective, inspect.cleandoc(cls.__doc__)
         kernel = "kernel" in names
         ways = ", ".join(f'"{way}"' for way in ("auto", *(objective.multiclass if objective else WAYS)))
-        shared = (KERNEL if kernel else "") + SHARED % {
+        shared = "".join((CLASS_PARAMETERS * ("multiclass" in names), KERNEL * kernel, SHARED)) % {
             "bias": f'"{objective.default_bias}"' if objective else '"regularized" for most',
             "ways": ways,
             "auto": f'"{objective.multiclass[0]}"' if objective else "the objective's first choice",
         }
-        attributes = (MODEL if hasattr(cls, "decision_function") else "") + _property_documents(cls) + ATTRIBUTES
+        attributes = (MODEL if hasattr(cls, "predict") else "") + _property_documents(cls) + ATTRIBUTES
         given = {name for name in names if f"\n{name} : " in text}
         own = "".join(entry for name, entry in _parameter_documents(objective).items() if name in names - given)
         filled = {"own": own, "shared": shared, "attributes": attributes}

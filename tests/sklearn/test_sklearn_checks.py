@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("sklearn", reason="estimators need scikit-learn")
 
+from regression_cases import Tube
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mdlearn.sklearn as ms
@@ -23,6 +24,7 @@ ESTIMATORS = [
     ms.MMLRClassifier(),
     ms.L3SVMClassifier(),
     ms.MarginClassifier(),
+    ms.MarginRegressor(),
     ms.LandmarkTransformer(),
     # Other ways through the code than the defaults'.
     ms.LDMClassifier(kernel="rbf"),
@@ -30,6 +32,7 @@ ESTIMATORS = [
     ms.LDMClassifier(multiclass="ovo", bias="free"),
     ms.MDLMClassifier(beta=0.01, ridge=0.1),
     ms.MarginClassifier("ww"),
+    ms.MarginRegressor(Tube, params={"C": 2.0, "k": 0.5, "v": 1.0}, kernel="rbf", bias="free"),
     ms.LandmarkTransformer(n_clusters=3, n_landmarks=3, projection="rbf", sparse_output=True),
 ]
 

@@ -90,15 +90,6 @@ def test_plugin_losses_over_row_blocks():
         mdlearn.fit(RidgeRegression, [(X, X[:, 0])], None)
 
 
-def test_regression_has_no_estimator():
-    sklearn = pytest.importorskip("mdlearn.sklearn")
-    pytest.importorskip("sklearn")
-    X, y = mdlearn.datasets.two_gaussians(50, random_state=0)
-    with pytest.raises(ValueError, match="needs an objective of classes"):
-        sklearn.MarginClassifier(RidgeRegression).fit(X, y)
-    assert mdlearn.fit(RidgeRegression, X, X[:, 0]).certificate.converged
-
-
 # ---------------------------------------------------------------- what the variance is worth
 
 STUDY = (ROOT / "docs" / "variance.md").read_text(encoding="utf-8")
