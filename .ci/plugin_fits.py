@@ -7,14 +7,27 @@ and kernels of plugins need a fit that takes them.
 import sys
 from pathlib import Path
 
+import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import mdlearn
 from mdlearn.model.task import task_of
 from mdlearn.plugins.registry import find
 
-SETS = {"labels": (load_breast_cancer, load_iris), "numbers": (load_diabetes,), "none": (load_breast_cancer,)}
+SETS = {
+    "labels": (load_breast_cancer, load_iris),
+    "numbers": (load_diabetes,),
+    "none": (load_breast_cancer,),
+    "some labels": (load_breast_cancer, load_iris),
+    "indicators": (load_iris,),
+}
 """Data sets, by what y is to a task."""
+MADE = {
+    "none": lambda y: None,
+    "some labels": lambda y: np.where(np.arange(len(y)) % 5 == 0, y, -1),
+    "indicators": lambda y: np.column_stack([y > 0, y < 2]).astype(int),
+}
+"""Functions that make y from the labels of a data set, by what y is to a task; others take the labels."""
 
 
 def main():
@@ -39,8 +52,7 @@ def fitted(name, load, kernel, faults):
     """Fit one objective with its defaults to one data set, features scaled to [-1, 1]; return the solver's name."""
     X, y = load(return_X_y=True)
     X = X / abs(X).max(axis=0)
-    if task_of(find("objective", name)).y == "none":
-        y = None
+    y = MADE.get(task_of(find("objective", name)).y, lambda y: y)(y)
     model = mdlearn.fit(name, X, y, kernel=kernel)
     certificate = model.certificate
     where = f"{name}, {kernel}, on {load.__name__.removeprefix('load_')} {X.shape[0]} x {X.shape[1]}"

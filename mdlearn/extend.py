@@ -41,6 +41,7 @@ from mdlearn.forms.problem import ColumnProblem, Problem, Several
 from mdlearn.forms.proof import Solution, judge, judge_residual
 from mdlearn.forms.row_terms import RowTerms
 from mdlearn.inner_problems import solve_inner
+from mdlearn.model.label_tasks import MULTI_LABEL, SEMI_SUPERVISED, MultiLabelModel, SemiSupervisedModel
 from mdlearn.model.model import Model
 from mdlearn.model.task import Task
 from mdlearn.numerics import memory
@@ -59,8 +60,10 @@ __all__ = [
     "API",
     "BLOCK_ENTRIES",
     "MARKERS",
+    "MULTI_LABEL",
     "PACKED_ENDINGS",
     "RELATIVE_MARGIN",
+    "SEMI_SUPERVISED",
     "BlockRows",
     "Census",
     "Claim",
@@ -84,6 +87,7 @@ __all__ = [
     "MappedFeatures",
     "MarginForm",
     "Model",
+    "MultiLabelModel",
     "NativeFunction",
     "NormTerm",
     "Objective",
@@ -96,6 +100,7 @@ __all__ = [
     "Report",
     "RowTerms",
     "Rows",
+    "SemiSupervisedModel",
     "Setting",
     "Several",
     "Solution",

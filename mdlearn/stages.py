@@ -84,7 +84,7 @@ class Call:
         found, maker = find("objective", objective), find("kernel", kernel)
         bias = checked_choice("bias", found.default_bias if bias is None else bias, BIASES)
         kind = TASKS[found.task] if found.task in BUILT_IN_TASKS else task_of(found)
-        ways = found.multiclass if kind.by_class else ("none",)
+        ways = kind.ways(found.multiclass)
         multiclass = checked_choice("multiclass", multiclass, ("auto", *ways))
         multiclass = ways[0] if multiclass == "auto" else multiclass
         engine, options = given_engine(solver, solver_options)
@@ -255,7 +255,8 @@ class CheckedCall:
         for one in fits:
             used |= rows_used_by_models(one.solutions, builder.places_of(one), data.n_given)
         mine = np.flatnonzero(used[data.rows])
-        kept = replace(data, X=data.X.take(mine), codes=data.codes[mine], rows=data.rows[mine])
+        labels = None if data.indicators is None else data.indicators[mine]
+        kept = replace(data, X=data.X.take(mine), codes=data.codes[mine], rows=data.rows[mine], indicators=labels)
         return replace(builder, data=kept)
 
 

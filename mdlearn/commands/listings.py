@@ -24,7 +24,7 @@ class Objectives(Command):
 
     def run(self, given: argparse.Namespace) -> int:
         for name, cls in registry().objectives.items():
-            note = "" if task_of(cls).by_class else f" ({task_of(cls).name})"
+            note = "" if task_of(cls).name == "classification" else f" ({task_of(cls).name})"
             print(f"{name}: {cls.summary}{note}\n    minimise {cls.formula}")
             _print_parameters(cls)
         return 0

@@ -1,4 +1,4 @@
-"""Validation of y: labels of classes, and targets of a regression."""
+"""Validation of y: labels of classes, of which some may be unknown or several true, and targets of a regression."""
 
 from __future__ import annotations
 
@@ -77,6 +77,69 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
             raise TypeError(f"y mixes labels of types {told}; use one type: row {row} has another one than row 0")
         labels = np.array(labels.tolist())
     return _classes_and_codes(labels)
+
+
+def check_some_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Validate labels of which some are unknown: return (sorted classes, class index of each row, -1 where unknown).
+
+    Unknown is -1 among whole numbers, NaN among other numbers, and -1, NaN or None among objects.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `check_labels`, and for -1 among numbers with a fraction part where none is NaN.
+    """
+    labels = _check_y_shape(y, n_rows, "label (-1 where it is unknown)")
+    if labels.dtype.kind == "O":
+        unknown = np.array([_is_missing_label(one) or _is_minus_one(one) for one in labels.tolist()], dtype=bool)
+    elif labels.dtype.kind == "f":
+        unknown = np.isnan(labels)
+        if not unknown.any() and (labels == -1.0).any():
+            row = int((labels == -1.0).argmax())
+            raise ValueError(
+                f"y holds floats, -1 in row {row} and no NaN; give NaN where the label is unknown, or whole numbers"
+            )
+    else:
+        unknown = labels == -1 if labels.dtype.kind in "iu" else np.zeros(n_rows, dtype=bool)
+    codes = np.full(n_rows, -1, dtype=np.intp)
+    classes, codes[~unknown] = check_labels(labels[~unknown], int(np.count_nonzero(~unknown)))
+    return classes, codes
+
+
+def _is_minus_one(label: Any) -> bool:
+    """Whether a label, an object, is the number that stands for unknown in the validation of y."""
+    return isinstance(label, numbers.Real) and not isinstance(label, (bool, np.bool_)) and label == -1
+
+
+def check_indicators(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Validate a matrix that says which of several labels each row has: return (names of the columns, bool (m, k)).
+
+    Names are those of a data frame whose columns are sorted strings; else the numbers of the columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When y is missing, has another shape than (m, k) with k >= 2, or holds anything but 0 and 1.
+    """
+    if y is None:
+        raise TypeError("y is None; give a matrix with one row per row of X and a 1 for every label that it has")
+    columns = list(getattr(y, "columns", []))
+    given = y.toarray() if hasattr(y, "tocsr") else np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    if given.ndim != 2 or given.shape[0] != n_rows or given.shape[1] < 2:
+        raise ValueError(
+            f"y has the shape {given.shape}; give a matrix of 0 and 1 with a row per row of X, {n_rows}, and a column "
+            "for each of two or more labels"
+        )
+    if given.dtype.kind not in "buif":
+        raise TypeError(f"y holds values of dtype {given.dtype}; give a matrix of 0 and 1")
+    wrong = (given != 0) & (given != 1)
+    if wrong.any():
+        row, column = (int(place) for place in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"y holds {given[row, column].item()!r} in row {row}, column {column}; give a matrix of 0 and 1"
+        )
+    named = all(isinstance(name, str) for name in columns) and columns == sorted(set(columns)) and columns
+    return np.array(columns) if named else np.arange(given.shape[1]), given == 1
 
 
 def _classes_and_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.labels import check_classes, check_labels, check_targets
+from mdlearn.data.labels import check_classes, check_indicators, check_labels, check_some_labels, check_targets
 from mdlearn.data.rows.arrays import check_rows, first_word
 from mdlearn.data.rows.rows import DenseRows, Rows, selected_rows
 from mdlearn.errors import did_you_mean
@@ -26,7 +26,7 @@ class Data:
     X : Rows of shape (m, d)
         Rows of positive weight. With a precomputed kernel, the (m, m) Gram matrix.
     codes : ndarray of shape (m,), intp
-        Index of each row's class in `classes`.
+        Index of each row's class in `classes`; -1 where it is unknown, 0 where a row has several labels.
     counts : ndarray of shape (m,), float64
         Sample weight times class weight: how often a row counts.
     classes : ndarray of shape (k,)
@@ -39,6 +39,10 @@ class Data:
         Column names of a data frame.
     targets : ndarray of shape (m,), float64, or None
         Numbers to be met, for regression.
+    indicators : ndarray of shape (m, k), bool, or None
+        Which of the labels in `classes` each row has, where it may have several.
+    partial : bool
+        Whether labels may be unknown.
     """
 
     X: Rows
@@ -49,30 +53,58 @@ class Data:
     n_given: int
     names: tuple[str, ...] | None
     targets: np.ndarray | None = None
+    indicators: np.ndarray | None = None
+    partial: bool = False
 
     @kept
     def total(self) -> float:
         """m: the sum of all counts."""
         return float(self.counts.sum())
 
+    @property
+    def several(self) -> bool:
+        """Whether each class, or label, has a binary problem of its own; two classes share one."""
+        return self.indicators is not None or self.classes.shape[0] > 2
+
     def first_signs(self) -> np.ndarray:
         """Signs of the only binary problem, or of the first of several."""
         if self.targets is not None:
             return np.ones(self.targets.shape[0])
+        if self.indicators is not None or self.partial:
+            return self.signs()[0]
         return np.where(self.codes == (1 if self.classes.shape[0] == 2 else 0), 1.0, -1.0)
 
     def signs(self) -> list[np.ndarray]:
-        """Signs of the binary problems: of the second class, of each of several against the rest; else ones."""
+        """Signs of the binary problems: of the second class, of each of several against the rest; else ones.
+
+        Raises
+        ------
+        TypeError
+            Where labels may be unknown: such rows have no sign.
+        """
         if self.targets is not None:
             return [np.ones(self.targets.shape[0])]
+        if self.indicators is not None:
+            return [np.where(has, 1.0, -1.0) for has in self.indicators.T]
+        if self.partial:
+            raise TypeError("rows of unknown labels have no sign; an objective of such rows writes its form by codes")
         k = self.classes.shape[0]
         return [np.where(self.codes == positive, 1.0, -1.0) for positive in ([1] if k == 2 else range(max(k, 1)))]
 
     def truth(self) -> np.ndarray:
-        """Return y as it was read: numbers, labels, or ones for rows without labels."""
+        """Return y as it was read: numbers, labels (any where unknown), 0 and 1 of each label, or ones without y."""
         if self.targets is not None:
             return self.targets
+        if self.indicators is not None:
+            return self.indicators.astype(np.intp)
         return self.classes[self.codes] if self.classes.shape[0] else np.ones(self.codes.shape[0])
+
+    def class_counts(self, rows: np.ndarray) -> np.ndarray:
+        """Return how many of some rows are of each class, or have each label; all in one number without classes."""
+        if self.indicators is not None:
+            return self.indicators[rows].sum(axis=0)
+        codes = self.codes[rows]
+        return np.bincount(codes[codes >= 0] if self.partial else codes, minlength=max(self.classes.shape[0], 1))
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
@@ -191,6 +223,39 @@ def check_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, s
     none = np.empty(0)
     codes = np.zeros(rows.shape[0], dtype=np.intp)
     return Data(_rows_of_positive_weight(A, rows, square), codes, counts[rows], none, rows, m, names, targets[rows])
+
+
+def check_partly_labelled(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+    """Validate the input of a semi-supervised task, once; `square` as for `check_data`.
+
+    A class weight is for the rows that are known to be of the class.
+    """
+    names, A = _check_input_rows(X, square)
+    m = A.shape[0]
+    classes, codes = check_some_labels(y, m)
+    counts, known = check_weights(sample_weight, m), np.flatnonzero(codes >= 0)
+    check_classes(classes, partial(np.bincount, codes[known], weights=counts[known], minlength=classes.shape[0]), m)
+    counts[known] *= class_factors(class_weight, classes, codes[known], counts[known])[codes[known]]
+    rows = np.flatnonzero(counts > 0)
+    codes = codes[rows]
+    present = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=1))
+    _check_two_classes(classes[present])
+    codes = np.where(codes < 0, -1, np.searchsorted(present, codes))
+    kept_rows = _rows_of_positive_weight(A, rows, square)
+    return Data(kept_rows, codes, counts[rows], classes[present], rows, m, names, partial=True)
+
+
+def check_multi_label(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+    """Validate the input of a multi-label task, once: y is a matrix of 0 and 1; `square` as for `check_data`."""
+    if class_weight is not None:
+        raise ValueError(f"class_weight {class_weight!r} is for rows of one class each; rows have sample_weight")
+    names, A = _check_input_rows(X, square)
+    m = A.shape[0]
+    (labels, indicators), counts = check_indicators(y, m), check_weights(sample_weight, m)
+    rows = np.flatnonzero(counts > 0)
+    codes = np.zeros(rows.shape[0], dtype=np.intp)
+    kept_rows = _rows_of_positive_weight(A, rows, square)
+    return Data(kept_rows, codes, counts[rows], labels, rows, m, names, indicators=indicators[rows])
 
 
 def check_rows_alone(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:

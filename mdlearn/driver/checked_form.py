@@ -77,15 +77,14 @@ def check_solutions(task: Objective, solutions: Sequence[Any], form: Form, data:
 
 def decision_values(task: Objective, data: Data) -> int:
     """Return how many decision values a form's solutions need: one per class where the task has such, for two one."""
-    k = data.classes.shape[0]
-    return k if k > 2 and task_of(task).by_class else 1
+    return data.classes.shape[0] if data.several and task_of(task).by_class else 1
 
 
 def _for_classes(task: Objective, data: Data) -> str:
     """Words in the check of a form: what the number of its columns is for."""
     own = task_of(task)
     if own.by_class:
-        return f"for {data.classes.shape[0]} classes"
+        return f"for {data.classes.shape[0]} {'classes' if data.indicators is None else 'labels'}"
     return "for numbers" if own.built_in else f"for the task {own.name!r}"
 
 

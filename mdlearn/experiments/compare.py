@@ -36,7 +36,7 @@ def main(given: argparse.Namespace) -> int:
     there = find_sets(given.data)
     sets = _wanted_entries(there, given.sets, "data set")
     chosen = _wanted_entries(registry().objectives, given.objectives, "objective")
-    objectives = [name for name, cls in chosen.items() if task_of(cls).by_class]
+    objectives = [name for name, cls in chosen.items() if task_of(cls).name == "classification"]
     if given.objectives is not None and len(objectives) < len(chosen):
         other = next(name for name in chosen if name not in objectives)
         raise ValueError(f"objective {other!r} is a {task_of(chosen[other]).name}; compare takes classifiers")

@@ -64,7 +64,7 @@ def build_model(
         intercept_=held.intercept,
         duals=duals[:, 0] if duals.shape[1] == 1 else duals,
         support_=support,
-        n_support_=np.bincount(data.codes[mine], minlength=max(data.classes.shape[0], 1)),
+        n_support_=data.class_counts(mine),
         _names=data.names,
         _coef=held.coef,
         _alpha=held.alpha,

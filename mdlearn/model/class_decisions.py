@@ -7,6 +7,8 @@ from itertools import combinations
 import numpy as np
 
 PAIRWISE = ("ovo", "fuzzy-min", "fuzzy-avg")
+EACH_LABEL = "each"
+"""Way of several labels a row: one problem for each label, two labels included."""
 
 
 def pairs_of_decisions(k: int) -> list[tuple[int, int]]:
@@ -16,13 +18,17 @@ def pairs_of_decisions(k: int) -> list[tuple[int, int]]:
 
 def n_decision_functions(k: int, multiclass: str) -> int:
     """Number of decision functions for k classes: rows of coefficients; one without decision values by class."""
+    if multiclass == EACH_LABEL:
+        return k
     if k in (0, 2) or multiclass == "none":
         return 1
     return k * (k - 1) // 2 if multiclass in PAIRWISE else k
 
 
 def class_decision_values(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
-    """Decision values of classes, from those of all problems, F (n, p): (n,), or (n, k) for k > 2 classes."""
+    """Decision values of classes, from those of all problems, F (n, p): (n,), or (n, k) for k > 2 classes or labels."""
+    if multiclass == EACH_LABEL:
+        return F
     if k <= 2 or multiclass == "none":
         return F[:, 0]
     return class_scores(F, k, multiclass) if multiclass in PAIRWISE else F

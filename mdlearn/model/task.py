@@ -6,7 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mdlearn.data.validation import Data, check_data, check_regression, check_rows_alone
+from mdlearn.data.validation import (
+    Data,
+    check_data,
+    check_multi_label,
+    check_partly_labelled,
+    check_regression,
+    check_rows_alone,
+)
+from mdlearn.model.class_decisions import EACH_LABEL, PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.model.regression import RegressionModel
 
@@ -14,6 +22,8 @@ READERS: dict[str, Callable[..., Data]] = {
     "labels": check_data,
     "numbers": check_regression,
     "none": check_rows_alone,
+    "some labels": check_partly_labelled,
+    "indicators": check_multi_label,
 }
 """Functions that check X and y, by what y is to a task."""
 
@@ -29,12 +39,15 @@ class Task:
     ----------
     y : str
         "labels": two or more classes (`Data.classes` and `Data.codes`). "numbers": finite numbers (`Data.targets`);
-        z in the terms is f(x) - y. "none": rows alone, y is None or holds ones; z is f(x).
+        z in the terms is f(x) - y. "none": rows alone, y is None or holds ones; z is f(x). "some labels": labels, -1
+        where unknown (NaN among floats); `Data.codes` are -1 there. "indicators": a matrix of 0 and 1 with a column for
+        each of several labels (`Data.indicators`); z is that of each label.
     model : type of Model
         Kind of the models: its `task` is the name of the task, `predictions` makes predictions of decision values, and
         `score` judges them, under the name `measure`.
     by_class : bool
-        Whether more than two classes have decision values of their own. Else there is one decision value, whatever y.
+        Whether more than two classes, or each label of a matrix, have decision values of their own. Else there is one
+        decision value, whatever y.
     """
 
     y: str
@@ -46,7 +59,7 @@ class Task:
             raise ValueError(f"y of a Task needs to be one of {', '.join(READERS)}; got {self.y!r}")
         if not (isinstance(self.model, type) and issubclass(self.model, Model)):
             raise TypeError(f"model of a Task needs to be a subclass of mdlearn.Model; got {self.model!r}")
-        if self.by_class and self.y != "labels":
+        if self.by_class and self.y in ("numbers", "none"):
             raise ValueError(f"decision values by class need labels; got by_class=True with y={self.y!r}")
 
     @property
@@ -58,6 +71,24 @@ class Task:
     def built_in(self) -> bool:
         """Whether mdlearn itself brings this task."""
         return TASKS.get(self.name) is self
+
+    def ways(self, offered: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the ways of several classes, of those that an objective offers; the first is the default.
+
+        Parameters
+        ----------
+        offered : tuple of str
+
+        Returns
+        -------
+        tuple of str
+            Unknown labels belong to no pair of classes; each label of a matrix has a problem of its own.
+        """
+        if not self.by_class:
+            return ("none",)
+        if self.y == "indicators":
+            return (EACH_LABEL,)
+        return offered if self.y == "labels" else tuple(way for way in offered if way not in PAIRWISE)
 
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
         """Check rows, y and weights; `square` says that X is a Gram matrix.

@@ -328,7 +328,9 @@ class Objective:
             told = f"its row_terms returned {type(by_row).__name__}, RowTerms or None is needed"
             raise TypeError(f"objective {self.name!r} is faulty: {told}")
         columns = [Column(first, data.counts, *own, offset=data.targets, by_row=by_row)]
-        if k > 2:
+        if data.indicators is not None:
+            columns += [Column(signs, data.counts, *own, by_row=by_row) for signs in data.signs()[1:]]
+        elif k > 2:
             columns += columns[0].against_rest(data.codes, range(1, k))
         for column in columns:
             noted_call(self, "objective", "check_column", params, column, bias)

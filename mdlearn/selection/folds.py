@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,14 +34,15 @@ class RowUnits:
     """Sets of equal rows, which stay together in folds, sorted by label (or target), then by their numbers."""
 
     of: np.ndarray  # shape (m,), intp: unit of every row
-    codes: np.ndarray  # shape (n,), intp: class of every unit; 0 for regression
+    codes: np.ndarray  # shape (n,), intp: class of every unit; -1 where unknown; 0 for regression, several labels
     weights: np.ndarray  # shape (n,): sum of the weights of its rows
     twins: np.ndarray  # shape (n,), intp: same number for units whose rows have the same numbers, whatever their label
 
 
 def fold_units(data: Data, weights: np.ndarray, square: bool) -> RowUnits:
     """Fold units of checked data; `weights` are those of its rows, `square` says that X is a Gram matrix."""
-    key = data.codes if data.targets is None else np.unique(data.targets, return_inverse=True)[1].reshape(-1)
+    known = data.targets if data.indicators is None else data.indicators
+    key = data.codes if known is None else np.unique(known, axis=0, return_inverse=True)[1].reshape(-1)
     m = data.X.shape[0]
     order, first = lexicographic_order(data.X, np.arange(m), key)
     leaders, of = order[first], np.empty(m, dtype=np.intp)
@@ -188,28 +189,33 @@ def _random_stratified_folds(cv: Any, data: Data, weights: np.ndarray, square: b
     """Random stratified folds, as many as the number `cv`; equal rows stay in one fold."""
     n_folds = check_number(cv, "cv", low=2, integer=True)
     units = fold_units(data, weights, square)
-    n = np.unique(units.twins).shape[0]
+    judged = np.unique(units.twins[units.codes >= 0])
+    n = judged.shape[0]
     if n < n_folds:
-        raise ValueError(f"cv is {n_folds} but there are {n} distinct rows of positive weight; give at most {n} folds")
-    fold = stratified_folds(units, n_folds, seed)[units.of]
-    return tuple((data.rows[fold != j], data.rows[fold == j]) for j in range(n_folds))
+        told = "distinct rows of positive weight" + " and a known label" * data.partial
+        raise ValueError(f"cv is {n_folds} but there are {n} {told}; give at most {n} folds")
+    fold = stratified_folds(replace(units, codes=units.codes + 1) if data.partial else units, n_folds, seed)
+    # Rows of unknown labels train in every fold, unless one of their twins is held out.
+    fold = np.where(np.isin(units.twins, judged), fold, -1)[units.of]
+    return tuple((data.rows[fold != j], data.rows[(fold == j) & (data.codes >= 0)]) for j in range(n_folds))
 
 
 def _checked_folds(pairs: Iterable[Any], data: Data) -> tuple[Fold, ...]:
     """Folds of the caller, checked: pairs (train, test) of row numbers or masks."""
     folds = []
-    counted = np.zeros(data.n_given, dtype=bool)
-    counted[data.rows] = True
+    counted, known = np.zeros((2, data.n_given), dtype=bool)
+    counted[data.rows], known[data.rows] = True, data.codes >= 0
     for j, pair in enumerate(pairs):
         parts = tuple(pair) if isinstance(pair, Iterable) else ()
         if len(parts) != 2 or isinstance(pair, (str, bytes)):
             raise ValueError(f"cv needs pairs (train, test) of row numbers or masks; entry {j} is {pair!r:.60}")
         train = _fold_row_numbers(parts[0], data.n_given, f"training part of fold {j}")
         test = _fold_row_numbers(parts[1], data.n_given, f"test part of fold {j}")
-        train, test = train[counted[train]], test[counted[test]]
+        train, test = train[counted[train]], test[known[test]]
         for part, name in ((train, "training"), (test, "test")):
             if part.shape[0] == 0:
-                raise ValueError(f"the {name} part of fold {j} has no row of positive weight; give at least one")
+                label = " and a known label" * (data.partial and name == "test")
+                raise ValueError(f"the {name} part of fold {j} has no row of positive weight{label}; give at least one")
         folds.append((train, test))
     if not folds:
         raise ValueError("cv has no folds; give at least one pair (train, test)")
@@ -232,8 +238,10 @@ def _fold_row_numbers(part: Any, m: int, what: str) -> np.ndarray:
 
 
 def _classes_missing_in_fold(train: np.ndarray, data: Data) -> np.ndarray:
-    """Classes without a training row in a fold."""
+    """Classes without a training row in a fold; a label that no row has is no fault."""
     k = data.classes.shape[0]
+    if data.indicators is not None:
+        return np.empty(0, dtype=np.intp)
     code = np.full(data.n_given, k)
-    code[data.rows] = data.codes
+    code[data.rows] = np.where(data.codes < 0, k, data.codes)
     return np.flatnonzero(np.bincount(code[train], minlength=k)[:k] == 0)

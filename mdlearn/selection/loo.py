@@ -102,6 +102,8 @@ def _set_loo_score(study: Study, judged: StudyScores, i: int, values: np.ndarray
 def _check_loo_weights(study: Study, units: RowUnits) -> None:
     """Raise ValueError unless selection by leave-one-out (LOO) can take one repetition from every row and class."""
     data = study.data
+    if data.partial:
+        raise ValueError("cv='loo' needs rows of known labels; give a number of folds, which hold out those alone")
     light = np.flatnonzero(units.weights[units.of] < 1.0)
     if light.shape[0]:
         raise ValueError(
@@ -109,7 +111,7 @@ def _check_loo_weights(study: Study, units: RowUnits) -> None:
             f"{units.weights[units.of[light[0]]]:g}; give weights of at least 1, or cv=5"
         )
     per_class = np.bincount(units.codes, weights=units.weights)
-    if data.targets is None and float(per_class.min()) <= 1.0:
+    if data.targets is None and data.indicators is None and float(per_class.min()) <= 1.0:
         label = data.classes.tolist()[int(per_class.argmin())]
         raise ValueError(f"cv='loo' needs two rows of every class, repetitions included; class {label!r} has one")
     if data.total < 2:

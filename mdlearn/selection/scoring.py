@@ -44,6 +44,26 @@ def _score_log_loss(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: 
     return metrics.neg_log_loss(class_probabilities(f)[np.arange(place.shape[0]), place], weights)
 
 
+def _score_by_all_labels(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """Scoring by the share of rows with all of several labels right."""
+    return float(np.average(((f >= 0) == (y > 0)).all(axis=1), weights=weights))
+
+
+def _score_by_each_label(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """Scoring by the share of right entries of the matrix of several labels: 1 less the Hamming loss."""
+    return float(np.average(((f >= 0) == (y > 0)).mean(axis=1), weights=weights))
+
+
+def _score_f1_of_labels(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """Scoring by the mean over several labels of their F1."""
+    return float(np.mean([metrics.f1(y[:, j] > 0, f[:, j] >= 0, weights) for j in range(f.shape[1])]))
+
+
+def _score_f1_of_entries(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """Scoring by the F1 of all entries of the matrix of several labels together."""
+    return metrics.f1((y > 0).ravel(), (f >= 0).ravel(), np.repeat(weights, f.shape[1]))
+
+
 NAMED: dict[str, dict[str, Score]] = {
     "classification": {
         "accuracy": _score_by_labels(metrics.accuracy),
@@ -56,7 +76,14 @@ NAMED: dict[str, dict[str, Score]] = {
         "neg_log_loss": _score_log_loss,
     },
     "regression": {"r2": lambda classes, f, y, weights: r2(y, f, weights)},
+    "multi-label": {
+        "accuracy": _score_by_all_labels,
+        "hamming": _score_by_each_label,
+        "f1_macro": _score_f1_of_labels,
+        "f1_micro": _score_f1_of_entries,
+    },
 }
+NAMED["semi-supervised"] = NAMED["classification"]
 """Scores by task and name; the first of each task is its default."""
 
 

@@ -63,7 +63,7 @@ class Study:
     `call`: fits show progress of their own only where every report is asked for; `setting`: the call with all rows;
     `X`, `y`, `class_weight`: as given; X as something that rows can be taken from; `weights` (shape (n_given,)):
     weights of the caller's rows, without class weights; `weighted` says that they were given; `truth` (shape
-    (n_given,)): labels or targets of the caller's rows; anything where the weight is 0; `points`: hyper-parameters of
+    (n_given,), or (n_given, k) for several labels a row): labels or targets of the caller's rows; anything where the weight is 0; `points`: hyper-parameters of
     every point; `asked`: objective and kernel parameters of every point.
     """
 
@@ -81,7 +81,7 @@ class Study:
         data = self.setting.data
         self.weights, self.weighted = check_weights(sample_weight, data.n_given), sample_weight is not None
         known = data.truth()
-        self.truth = np.zeros(data.n_given, dtype=known.dtype)
+        self.truth = np.zeros((data.n_given, *known.shape[1:]), dtype=known.dtype)
         self.truth[data.rows] = known
         self.points: list[dict[str, Any]] = []
         self.asked: list[Asked] = []

@@ -15,19 +15,18 @@ if tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 6):
         f"mdlearn.sklearn needs scikit-learn >= 1.6, here is {sklearn.__version__}; pip install 'mdlearn[sklearn]'"
     )
 
+from mdlearn.sklearn.any_objective import MarginClassifier, MarginRegressor
 from mdlearn.sklearn.kernel_classifiers import (
     L3SVMClassifier,
     LDMClassifier,
     LSLDMClassifier,
     LSSVMClassifier,
     LSVMClassifier,
-    MarginClassifier,
     SVMClassifier,
     ULDMClassifier,
 )
 from mdlearn.sklearn.landmarks import LandmarkTransformer
 from mdlearn.sklearn.linear_classifiers import L2LRClassifier, MDLMClassifier, MLRClassifier, MMLRClassifier
-from mdlearn.sklearn.regressors import MarginRegressor
 from mdlearn.sklearn.reports import EstimatorConvergenceWarning
 
 __all__ = [

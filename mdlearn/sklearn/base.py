@@ -70,6 +70,14 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
         """Number of problems that a fit solves one by one, as far as y tells."""
         return 1
 
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Rows and y, checked in scikit-learn's words."""
+        numbers = is_regressor(self)
+        X, y = validated_input(self, X, y, accept_sparse=self._sparse, dtype=FLOATS, y_numeric=numbers)
+        if not numbers:
+            check_classification_targets(y)
+        return X, y
+
     @property
     def _sparse(self) -> str | bool:
         """Format that sparse X is converted to; False: a Gram matrix is dense."""
@@ -114,10 +122,7 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
             When the certified gap did not reach `tol`.
         """
         started = time.perf_counter()
-        numbers = is_regressor(self)
-        X, y = validated_input(self, X, y, accept_sparse=self._sparse, dtype=FLOATS, y_numeric=numbers)
-        if not numbers:
-            check_classification_targets(y)
+        X, y = self._checked(X, y)
         streamed = hasattr(self, "_portions")  # then the model holds nothing to begin with
         start = getattr(self, "model_", None) if self.warm_start and not streamed else None
         given = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}

@@ -1,14 +1,11 @@
-"""Kernel classifiers for scikit-learn: hinges, squares, landmarks, and any objective by name."""
+"""Kernel classifiers for scikit-learn: hinges, squares and landmarks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.model.task import task_of
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.l3svm import L3SVM
 from mdlearn.objectives.ldm import LDM
@@ -16,10 +13,8 @@ from mdlearn.objectives.leastsquares import LSLDM, LSSVM
 from mdlearn.objectives.lsvm import LSVM
 from mdlearn.objectives.svm import SVM
 from mdlearn.objectives.uldm import ULDM
-from mdlearn.plugins.registry import find
 from mdlearn.sklearn.base import BaseKernelClassifier
 from mdlearn.sklearn.documents import estimator
-from mdlearn.sklearn.params import param_entries
 
 
 @estimator
@@ -304,46 +299,3 @@ class L3SVMClassifier(BaseKernelClassifier):
     def folded_coef_(self) -> np.ndarray:
         """Coefficients of x itself in every cluster, shape (p, K, d); with "dot" and a linear kernel only."""
         return self._fitted.folded_coef_
-
-
-@estimator
-class MarginClassifier(BaseKernelClassifier):
-    """Kernel classifier by any objective of classes, plugins' ones too.
-
-    Parameters
-    ----------
-    objective : str, Objective class or instance, default "ldm"
-        See `mdlearn.list_objectives`.
-    params : mapping, optional
-        Hyper-parameters of the objective by name; searched over as ``params__NAME``.
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from mdlearn.sklearn import MarginClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> search = GridSearchCV(MarginClassifier("ww"), {"params__C": [0.1, 1.0]}, cv=3).fit(X, y)
-    >>> sorted(search.best_estimator_.params)
-    ['C']
-    """
-
-    objective: Any = field(default="ldm", kw_only=False)
-    params: Mapping[str, Any] | None = None
-
-    def _task(self) -> Any:
-        """The objective; ValueError for one of regression."""
-        found = find("objective", self.objective)
-        if not task_of(found).by_class:
-            told = f"{found.name!r} is one of {task_of(found).name}"
-            raise ValueError(f"MarginClassifier needs an objective of classes; {told}")
-        return found
-
-    def _own(self) -> dict[str, Any]:
-        """Hyper-parameters as given."""
-        return param_entries(self.params, "params")

@@ -130,7 +130,7 @@ def _refuse_fit_to_blocks(call: Call, task: Objective, given: Mapping[str, Any])
             "row blocks need kernel='linear', or an approximation of the kernel (approximation='nystroem'); got "
             f"{call.kernel!r}"
         )
-    if not task_of(task).by_class:
+    if task_of(task).name != "classification":
         raise ValueError(
             f"objective {task.name!r} is one of {task_of(task).name}, which takes no row blocks; give X and y"
         )

@@ -18,6 +18,7 @@ from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm, LimitTerm, matrix_of
+from mdlearn.forms.proof import Certificate
 from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.numerics.interruptible import finished
@@ -86,6 +87,8 @@ class ReferenceObjective:
 
 def _reference_signs(kind: str, model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
     """Signs of each of the reference's problems and the offset of margins, by what y is to the objective's task."""
+    if kind == "indicators":
+        return [np.where(has > 0, 1.0, -1.0) for has in y.T], 0.0
     if kind != "labels":
         return [np.ones(y.shape[0])], y if kind == "numbers" else 0.0
     k = model.classes_.shape[0]
@@ -130,6 +133,11 @@ def _reference_coefficient_term(term: CoefficientTerm, coef: np.ndarray) -> floa
     return float(sum(weight * np.linalg.norm(v[labels == name]) for weight, name in zip(weights, names)))
 
 
+def certificates_of_problems(model: Model) -> tuple[Certificate, ...]:
+    """Certificates of a model for the reference, one for each of its problems."""
+    return model.certificate.parts or (model.certificate,)
+
+
 def reference_task(objective: Any, **given: float) -> Objective:
     """Instance of the objective to check, with some parameters replaced."""
     found = find("objective", objective)
@@ -165,7 +173,8 @@ def title_of(objective: Any) -> str:
 def reference_sample(objective: Any, k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, y for the objective's task and repetition counts 0 ... 3; one row stands there with two y.
 
-    y are labels 0 ... k-1 of overlapping classes, numbers, or ones.
+    y are labels 0 ... k-1 of overlapping classes (every third one unknown, or a matrix of three labels, where the task
+    is of that kind), numbers, or ones.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((36, 3))
@@ -177,6 +186,10 @@ def reference_sample(objective: Any, k: int = 2) -> tuple[np.ndarray, np.ndarray
     task = task_of(reference_task(objective))
     if not task.by_class and task.y == "none":
         return X + 1.0, np.ones(36), counts
+    if task.y == "some labels":
+        return X, np.where(np.arange(36) % 3 == 2, -1, classes), counts
+    if task.y == "indicators":
+        return X, (X + rng.standard_normal((36, 3)) > 0.0).astype(int), counts
     return X, classes if task.y == "labels" else 2.0 + X @ [1.0, -1.0, 0.5] + noise[:, 0], counts
 
 

@@ -238,7 +238,7 @@ def _forms_for_solver(objectives: Iterable[Any]) -> Iterator[SolverTrial]:
         task = reference_task(objective)
         for rows in SIZES:
             for words, k, weighted, settings in VARIANTS:
-                if k > 2 and (not task_of(task).by_class or not {"ovr", "joint"} & set(task.multiclass)):
+                if k > 2 and not {"ovr", "joint"} & set(task_of(task).ways(task.multiclass)):
                     continue
                 if "kernel" in settings and not task.kernels:
                     continue

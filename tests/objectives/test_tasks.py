@@ -199,7 +199,9 @@ def test_paths_and_selection_judge_by_the_model(name):
 
 
 def test_what_is_no_task():
-    with pytest.raises(ValueError, match="y of a Task needs to be one of labels, numbers, none; got 'words'"):
+    with pytest.raises(
+        ValueError, match="y of a Task needs to be one of labels, numbers, none, some labels, indicators; got"
+    ):
         Task("words", LevelModel)
     with pytest.raises(TypeError, match=r"model of a Task needs to be a subclass of mdlearn.Model; got <class 'int'>"):
         Task("none", int)

@@ -53,6 +53,7 @@ def test_all_are_here():
         "smooth.c",
         "regression",
         "task",
+        "labels",  # tests/objectives/test_label_tasks.py
         "costs",
         "penalties",
         "composite",

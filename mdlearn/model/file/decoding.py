@@ -15,9 +15,9 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.proof import Certificate, State
-from mdlearn.model.class_decisions import PAIRWISE, n_decision_functions
+from mdlearn.model.class_decisions import EACH_LABEL, PAIRWISE, n_decision_functions
 from mdlearn.model.file.archive import Unreadable
-from mdlearn.model.file.schema import CERTIFICATE, HISTORY, NUMBER, OWN_TASK, VOUCHED_BY
+from mdlearn.model.file.schema import CERTIFICATE, HISTORY, NUMBER, OWN_TASK, OWN_WAY, VOUCHED_BY
 from mdlearn.model.model import Model
 from mdlearn.model.task import TASKS, Task, task_of
 
@@ -32,8 +32,10 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
     # Format 1 knew nothing but one-vs-rest, and coefficients that are combinations of rows.
     multiclass = header_choice(header.get("multiclass", "ovr"), (*MULTICLASS, "none", OWN_TASK))
     task = _decoded_task(header, multiclass, lookup)
-    multiclass = "none" if multiclass == OWN_TASK else multiclass
-    classes = _decoded_classes(rest.left.pop("classes")) if task.y == "labels" else rest.take("classes", "f", 0)
+    if multiclass == OWN_TASK:
+        multiclass = header_choice(header.get(OWN_WAY, "none"), (*MULTICLASS, EACH_LABEL, "none"))
+    labelled = task.y not in ("numbers", "none")
+    classes = _decoded_classes(rest.left.pop("classes")) if labelled else rest.take("classes", "f", 0)
     k = classes.shape[0]
     problems = n_decision_functions(k, multiclass)
     width = header_field(header, "n_features_in", (int,))
@@ -48,6 +50,8 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
     combination = check_header_type(header.get("combination", True), (bool,), "combination")
     alpha = rest.take("dual_coef", "f", problems, m) if combination or not linear else None
     support, n_support = _decoded_support(rest, m, k)
+    if task.y not in ("some labels", "indicators") and n_support.sum() != support.shape[0]:
+        raise Unreadable("its numbers of support rows are not those of its support rows")
     kernel = _decoded_kernel(given, rest, width) if name in PARAMETERS else _decoded_plugin_kernel(given, lookup)
     if name == "precomputed" and width != m:
         raise Unreadable("its number of kernel values is not that of its training rows")
@@ -129,7 +133,7 @@ def _decoded_support(rest: ArraysToDecode, m: int, k: int) -> tuple[np.ndarray, 
     if support.size and (support[0] < 0 or support[-1] >= m or (np.diff(support) <= 0).any()):
         raise Unreadable("its support rows are out of order or out of range")
     counts = rest.take("n_support", "i", max(k, 1)).astype(np.intp, copy=False)
-    if (counts < 0).any() or counts.sum() != support.shape[0]:
+    if (counts < 0).any() or counts.max() > support.shape[0]:
         raise Unreadable("its numbers of support rows are not those of its support rows")
     return support, counts
 

@@ -14,7 +14,16 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.errors import came, faulty, noted_call
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.file.archive import LABEL_KINDS
-from mdlearn.model.file.schema import BUILT_IN_TASKS, CERTIFICATE, FORMAT, HISTORY, OWN_TASK, VERSION, VOUCHED_BY
+from mdlearn.model.file.schema import (
+    BUILT_IN_TASKS,
+    CERTIFICATE,
+    FORMAT,
+    HISTORY,
+    OWN_TASK,
+    OWN_WAY,
+    VERSION,
+    VOUCHED_BY,
+)
 from mdlearn.model.record import FittedRecord
 
 WHOLE = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows", "centre"}
@@ -105,7 +114,7 @@ def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, 
         "notes": notes,
     }
     if model.task not in BUILT_IN_TASKS:
-        header |= {"multiclass": OWN_TASK, "task": model.task}
+        header |= {"multiclass": OWN_TASK, "task": model.task, OWN_WAY: model.multiclass}
     return {key: _encoded_json_value(value, key) for key, value in header.items()}, arrays
 
 

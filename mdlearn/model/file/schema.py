@@ -19,6 +19,8 @@ BUILT_IN_TASKS = ("classification", "regression")
 """Names of the tasks of mdlearn: files of their models have none."""
 OWN_TASK = "task"
 """Value of the header's "multiclass" where a plugin brings the task; the field "task" has its name."""
+OWN_WAY = "task_multiclass"
+"""Field of the header beside a plugin's task: the way of several classes; files without it have "none"."""
 HISTORY = {
     "iteration": (int,),
     "objective": NUMBER,

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from mdlearn.data.labels import check_labels, check_model_labels, check_targets
+from mdlearn.data.labels import check_indicators, check_labels, check_model_labels, check_targets
 from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import check_weights
 from mdlearn.forms.proof import Certificate
@@ -123,7 +123,7 @@ class Path(Sequence[Model]):
         A = self[0]._check(X)
         builder = self._builder
         k, by_class = builder.data.classes.shape[0], builder.call.multiclass != "none"
-        out = np.empty((len(self), A.shape[0], k) if k > 2 and by_class else (len(self), A.shape[0]))
+        out = np.empty((len(self), A.shape[0], k) if builder.data.several and by_class else (len(self), A.shape[0]))
         for group in self._alike:
             held = [builder.stored_coefficients(self._fits[i]) for i in group]
             p = held[0].intercept.shape[0]
@@ -196,7 +196,9 @@ class Path(Sequence[Model]):
             return np.array([chosen.call(model, X, y, sample_weight) for model in self])
         F = self.decision_function(X)
         n = F.shape[1]
-        if data.targets is None:
+        if data.indicators is not None:
+            y = check_indicators(y, n)[1]
+        elif data.targets is None:
             y = data.classes[check_model_labels(*check_labels(y, n), data.classes)]
         else:
             y = check_targets(y, n)

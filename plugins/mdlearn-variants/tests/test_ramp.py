@@ -146,5 +146,5 @@ def test_the_inner_engine_can_be_chosen(sample):
     ]
     for model in models[1:]:
         assert model.decision_function(X) == pytest.approx(models[0].decision_function(X), abs=1e-4)
-    with pytest.raises(ValueError, match=r"solver 'cccp' cannot take this problem: it takes ramp losses alone"):
+    with pytest.raises(ValueError, match=r"solver 'cccp' cannot take this problem: it takes ramp losses and unkn"):
         mdlearn.fit("svm", X, y, solver="cccp")

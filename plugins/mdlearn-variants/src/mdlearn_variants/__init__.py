@@ -5,6 +5,7 @@ import mdlearn
 from .cccp import CCCP
 from .costs import CostLDM, FuzzySVM
 from .msvmav import MSVMAv
+from .multi_label import MultiLabelODM
 from .one_class import OneClassLDM, OneClassSVM
 from .ordinal import OrdinalLDM, OrdinalSVM
 from .penalties import ElasticNetLDM, ElasticNetSVM, GroupLassoLDM, GroupLassoSVM
@@ -12,6 +13,7 @@ from .pinball import PinballLDM, PinballSVM
 from .ramp import RampLDM, RampSVM
 from .ranking import RankSVM
 from .regression import HuberVariance, QuantileVariance, TubeVariance
+from .semi_supervised import SemiODM
 from .sparse_hinges import L1SVM, DoublyRegularizedSVM, FusedSVM, NonnegativeLDM
 
 requires_api = 1
@@ -29,6 +31,7 @@ __all__ = [
     "GroupLassoSVM",
     "HuberVariance",
     "MSVMAv",
+    "MultiLabelODM",
     "NonnegativeLDM",
     "OneClassLDM",
     "OneClassSVM",
@@ -40,6 +43,7 @@ __all__ = [
     "RampLDM",
     "RampSVM",
     "RankSVM",
+    "SemiODM",
     "TubeVariance",
 ]
 
@@ -71,10 +75,12 @@ def mdlearn_objectives():
         DoublyRegularizedSVM,
         FusedSVM,
         NonnegativeLDM,
+        SemiODM,
+        MultiLabelODM,
     ]
 
 
 @mdlearn.hookimpl
 def mdlearn_solvers():
-    """Return the engine of the ramp losses."""
+    """Return the engine of ramp losses and unknown labels."""
     return [CCCP]

@@ -1,4 +1,4 @@
-"""Engine of the ramp losses: the concave-convex procedure over convex problems that any engine solves."""
+"""Engine of problems that convex ones touch: the concave-convex procedure over problems that any engine solves."""
 
 import math
 from typing import ClassVar
@@ -6,7 +6,7 @@ from typing import ClassVar
 import mdlearn
 from mdlearn.extend import Report, solve_inner
 
-from .ramp_problem import RampForm, RampPoint
+from .touched import TouchedForm, TouchedPoint
 
 FIRST_INNER_TOL = 1e-10
 """Relative gap of the first convex problem: where the way goes must not hang on it. Later ones follow the residual."""
@@ -19,17 +19,17 @@ INNER_SHARE = 0.05
 class CCCP(mdlearn.Solver):
     """Concave-convex procedure (``solver="cccp"``): convex problems in turn, each solved by any engine.
 
-    Each of them touches the ramp objective at the solution of the last one and lies above it elsewhere, so the
+    Each of them touches the objective at the solution of the last one and lies above it elsewhere, so the
     objective falls, but for what the inner gaps leave open. These gaps follow the residual.
     """
 
     name = "cccp"
-    purpose = "ramp losses, by convex problems in turn"
+    purpose = "ramp losses and unknown labels, by convex problems in turn"
     options: ClassVar = {"inner": "auto"}
 
     def refusal(self, form):
-        """Take only the ramp losses of this package."""
-        return None if isinstance(form, RampForm) else "it takes ramp losses alone"
+        """Take only the problems of this package that convex ones touch."""
+        return None if isinstance(form, TouchedForm) else "it takes ramp losses and unknown labels alone"
 
     def iterate(self, form, problem, shared, options, rng):
         """Yield a report for the solution of every convex problem, judged by the next one."""
@@ -41,7 +41,7 @@ class CCCP(mdlearn.Solver):
             if last is not None:
                 objective, _ = problem.look(last)
                 residual = max(objective - (found.certificate.lower_bound + lacking), 0.0)
-                yield Report(objective, -math.inf, RampPoint(last, objective, residual), residual)
+                yield Report(objective, -math.inf, TouchedPoint(last, objective, residual), residual)
                 if smallest and problem.look(found)[0] >= objective:
                     return
                 scale = max(abs(found.certificate.objective), problem.at_zero)

@@ -7,7 +7,8 @@ import mdlearn
 from mdlearn.extend import Parameter
 
 from .distribution import DISTRIBUTION
-from .ramp_problem import RampForm, RampProblem
+from .ramp_problem import RampProblem
+from .touched import TouchedForm
 
 LARGEST_S = 0.99
 """Largest margin s: at 1 nothing would be left of the loss."""
@@ -55,7 +56,7 @@ class RampSVM(mdlearn.Objective):
     def form(self, data, features, bias, params):
         """Return one problem for two classes, else one per class against the rest."""
         own = bias, params["C"], params["s"], *self.distribution(params)
-        return RampForm(features, bias, [RampProblem(features, y, data.counts, *own) for y in data.signs()])
+        return TouchedForm(features, bias, [RampProblem(features, y, data.counts, *own) for y in data.signs()])
 
 
 class RampLDM(RampSVM):

@@ -1,23 +1,15 @@
 """The problem of a ramp loss with margin distribution for one column, and the convex problems that touch it."""
 
 import math
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mdlearn.extend import Column, HingeTerm, MarginForm, Problem, RowTerms, Several, Solution, judge_residual
+from mdlearn.extend import Column, HingeTerm, MarginForm, RowTerms
+
+from .touched import TouchedProblem
 
 
-@dataclass(frozen=True, eq=False)
-class RampPoint:
-    """Solution of a convex problem, the ramp objective there, and what the next convex problem could still save."""
-
-    solution: Solution
-    objective: float
-    residual: float
-
-
-class RampProblem(Problem):
+class RampProblem(TouchedProblem):
     """1/2 |w|^2 + v Var(z) - a mean(z) + C sum_i c_i min(1 - s, max(0, 1 - z_i)) for one class.
 
     The loss is a hinge at 1 less a hinge at s. The second is concave: its tangent at given margins z makes a convex
@@ -33,13 +25,10 @@ class RampProblem(Problem):
     C, s, variance, mean : float
     """
 
-    engine = "cccp"
-
     def __init__(self, features, y, counts, bias, C, s, variance, mean):
-        self.features, self.bias, self.part, self.unit = features, bias, self, 1.0
         self.y, self.counts, self.C, self.s, self.variance, self.mean = y, counts, C, s, variance, mean
         self.share = counts / counts.sum()
-        self.at_zero = C * min(1.0, 1.0 - s) * float(counts.sum())
+        super().__init__(features, bias, C * min(1.0, 1.0 - s) * float(counts.sum()))
 
     def margins_at_start(self):
         """Return margins of which none is below s: the first convex problem has the hinge loss."""
@@ -62,39 +51,9 @@ class RampProblem(Problem):
 
     def look(self, solution):
         """Return the ramp objective of a solution, and its margins."""
-        b, alpha = float(solution.intercept), solution.alpha
-        w = self.features.from_model(solution.coef, None if alpha is None else alpha.reshape(-1))
-        z = self.y * (self.features.decision(w) + b)
+        half_norm, f = self.decided(solution)
+        z = self.y * f
         ramp = float(self.counts @ np.minimum(1.0 - self.s, np.maximum(0.0, 1.0 - z)))
         mean = float(self.share @ z)
         spread = self.variance * float(self.share @ (z - mean) ** 2) - self.mean * mean
-        bias = b * b if self.bias == "regularized" else 0.0
-        return 0.5 * (self.features.squared_norm(w) + bias) + spread + self.C * ramp, z
-
-    def start(self):
-        """Return w = 0."""
-        m = self.features.n_rows
-        coef, alpha = self.features.to_model(np.zeros(self.features.width), np.zeros(m))
-        nothing = judge_residual(self.at_zero, math.inf, self.at_zero, 1.0)
-        return RampPoint(Solution(coef, 0.0, alpha, np.zeros((0, m)), 0.0, nothing), self.at_zero, math.inf)
-
-    def certify(self, point, tol):
-        """Return the solution with the residual of the ramp objective, and one multiplier for each row."""
-        told = judge_residual(point.objective, point.residual, self.at_zero, tol)
-        beta = point.solution.beta.sum(axis=0, keepdims=True)  # a row has one term; how many there are differs by class
-        return replace(point.solution, beta=beta, certificate=told)
-
-    def value_of(self, solution):
-        """Return the ramp objective of a solution."""
-        return self.look(solution)[0]
-
-
-class RampForm(Several):
-    """Form of one ramp problem for two classes, else of one per class."""
-
-    def __init__(self, features, bias, parts):
-        self.features, self.bias, self.parts = features, bias, tuple(parts)
-
-    def problems(self):
-        """Return the problems."""
-        return self.parts
+        return half_norm + spread + self.C * ramp, z

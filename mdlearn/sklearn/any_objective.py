@@ -1,0 +1,161 @@
+"""Kernel estimators for scikit-learn of any objective by name: of classes, and of regression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, column_or_1d
+
+from mdlearn.data.labels import check_some_labels
+from mdlearn.model.class_decisions import n_decision_functions
+from mdlearn.model.task import task_of
+from mdlearn.plugins.registry import find
+from mdlearn.sklearn.base import BaseKernelClassifier, KernelEstimator
+from mdlearn.sklearn.documents import estimator
+from mdlearn.sklearn.entries import validated_input
+from mdlearn.sklearn.params import FLOATS, param_entries
+
+
+@estimator
+class MarginClassifier(BaseKernelClassifier):
+    """Kernel classifier by any objective of classes, plugins' ones too.
+
+    Objectives of two more tasks come by plugins: labels of which some are unknown (y is -1 there, NaN among floats),
+    and several labels a row (y is a matrix of 0 and 1, and so is what `predict` returns).
+
+    Parameters
+    ----------
+    objective : str, Objective class or instance, default "ldm"
+        See `mdlearn.list_objectives`.
+    params : mapping, optional
+        Hyper-parameters of the objective by name; searched over as ``params__NAME``.
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from mdlearn.sklearn import MarginClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = GridSearchCV(MarginClassifier("ww"), {"params__C": [0.1, 1.0]}, cv=3).fit(X, y)
+    >>> sorted(search.best_estimator_.params)
+    ['C']
+    """
+
+    objective: Any = field(default="ldm", kw_only=False)
+    params: Mapping[str, Any] | None = None
+
+    def _task(self) -> Any:
+        """The objective; ValueError for one of regression."""
+        found = find("objective", self.objective)
+        if not task_of(found).by_class:
+            told = f"{found.name!r} is one of {task_of(found).name}"
+            raise ValueError(f"MarginClassifier needs an objective of classes; {told}")
+        return found
+
+    def _own(self) -> dict[str, Any]:
+        """Hyper-parameters as given."""
+        return param_entries(self.params, "params")
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Rows and y; scikit-learn's own check knows no unknown labels, which may be NaN or None."""
+        kind = task_of(self._task()).y
+        if kind == "labels":
+            return super()._checked(X, y)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        X = validated_input(self, X, accept_sparse=self._sparse, dtype=FLOATS)
+        if kind == "some labels":
+            y = column_or_1d(y, warn=True)
+            known = y[~np.isnan(y)] if y.dtype.kind == "f" else y
+            assert_all_finite(known, input_name="y")
+            check_classification_targets(known)
+        return X, y
+
+    def _n_problems(self, y: Any) -> int:
+        """Number of problems, as far as y tells."""
+        kind = task_of(self._task())
+        if kind.y == "indicators":
+            return int(np.shape(y)[-1])
+        if kind.y == "some labels":
+            return n_decision_functions(check_some_labels(y, y.shape[0])[0].shape[0], "ovr")
+        return super()._n_problems(y)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of right labels; of rows with several labels, of those with all of them right.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+            Labels. Rows whose label is unknown (for objectives that know such rows) do not count.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        if task_of(self._task()).y == "labels":
+            return float(super().score(X, y, sample_weight))
+        rows = self._rows(X)
+        return float(self.model_.score(rows, y, sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        with suppress(TypeError, ValueError):  # a wrong objective is told at fit
+            tags.classifier_tags.multi_label = task_of(self._task()).y == "indicators"
+        return tags
+
+
+@estimator
+class MarginRegressor(RegressorMixin, KernelEstimator):
+    """Kernel regressor by any objective of regression, plugins' ones too.
+
+    Parameters
+    ----------
+    objective : str, Objective class or instance, default "svr"
+        See `mdlearn.list_objectives`.
+    params : mapping, optional
+        Hyper-parameters of the objective by name; searched over as ``params__NAME``.
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.preprocessing import scale
+    >>> from mdlearn.sklearn import MarginRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> search = GridSearchCV(MarginRegressor(tol=1e-6), {"params__C": [0.1, 1.0]}, cv=3).fit(X, scale(y))
+    >>> bool(search.best_score_ > 0.4), search.best_estimator_.certificate_.converged
+    (True, True)
+    """
+
+    objective: Any = field(default="svr", kw_only=False)
+    params: Mapping[str, Any] | None = None
+
+    def _task(self) -> Any:
+        """The objective; ValueError for one of another task."""
+        found = find("objective", self.objective)
+        name = task_of(found).name
+        if name != "regression":
+            raise ValueError(f"MarginRegressor needs an objective of regression; {found.name!r} is one of {name}")
+        return found
+
+    def _own(self) -> dict[str, Any]:
+        """Hyper-parameters as given."""
+        return param_entries(self.params, "params")
