@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mdlearn import datasets, margins, plotting, selection, sources, testing
     from mdlearn import sklearn as sklearn  # not in __all__: `import *` works without scikit-learn
     from mdlearn.api import fit, list_kernels, list_objectives, list_solvers
-    from mdlearn.data.features.kernels import KernelFunction
+    from mdlearn.data.kernel_functions import KernelFunction
     from mdlearn.data.row_blocks.source import RowBlocks
     from mdlearn.forms.proof import Certificate
     from mdlearn.model.model import Model
@@ -49,7 +49,7 @@ _LAZY = {
     "Objective": "mdlearn.objectives.base",
     "relative": "mdlearn.objectives.declaration",
     "Command": "mdlearn.plugins.command",
-    "KernelFunction": "mdlearn.data.features.kernels",
+    "KernelFunction": "mdlearn.data.kernel_functions",
     "Solver": "mdlearn.solvers.base",
     "Model": "mdlearn.model.model",
     "Certificate": "mdlearn.forms.proof",

@@ -17,6 +17,7 @@ from mdlearn.data.class_pairs import ClassPairProblems
 from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_approximation import approximate_kernel, check_approximation
 from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_kernel_parameters
+from mdlearn.data.kernel_functions import object_rows, takes_objects
 from mdlearn.data.validation import Data
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
 from mdlearn.driver.checked_form import check_solutions
@@ -93,7 +94,13 @@ class Call:
             raise ValueError(
                 f"objective {found.name!r} needs rows, not kernel='precomputed'; give X and another kernel"
             )
+        if takes_objects(maker):
+            check_objects_suffice(found, maker)
         return call
+
+    def rows(self, X: Any) -> Any:
+        """Return X for the readers of data: objects as rows where the kernel compares such, else X itself."""
+        return X if isinstance(self.maker, str) or not takes_objects(self.maker) else object_rows(self.maker, X)
 
     @property
     def square(self) -> bool:
@@ -107,6 +114,11 @@ class Call:
         if not self.objective.kernels and self.kernel != "linear" and params.get("approximation") is None:
             name = self.objective.name
             raise ValueError(f"objective {name!r} is linear; got kernel={self.kernel!r}, give kernel='linear'")
+        if takes_objects(self.maker) and params.get("approximation") is not None:
+            name = self.maker.name
+            raise ValueError(
+                f"kernel {name!r} compares objects, of which no features are made; leave out approximation"
+            )
         given, own, kernel_names = split_kernel_parameters(self.maker, dict(params), self.objective)
         task = registered_objective(self.objective, own, kernel_names)
         if task.feature_map is not None and given.get("approximation") is not None:
@@ -117,8 +129,18 @@ class Call:
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> CheckedCall:
         """Check the data."""
         square = self.square
-        data = READERS[self.kind.y](X, y, sample_weight, class_weight, square=square)
+        data = READERS[self.kind.y](self.rows(X), y, sample_weight, class_weight, square=square)
         return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, square))
+
+
+def check_objects_suffice(objective: Any, kernel: Any) -> None:
+    """Check in the stages of a fit that an objective needs no numbers of rows, which a kernel of objects has not."""
+    own = is_foreign(objective) and objective.features is not Objective.features
+    if objective.needs_rows or objective.feature_map is not None or own:
+        raise ValueError(
+            f"objective {objective.name!r} needs rows of numbers, and kernel {kernel.name!r} compares objects; give "
+            "another objective or another kernel"
+        )
 
 
 def given_engine(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[str, Any]]:

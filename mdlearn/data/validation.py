@@ -12,6 +12,7 @@ import numpy as np
 
 from mdlearn.data.labels import check_classes, check_indicators, check_labels, check_some_labels, check_targets
 from mdlearn.data.rows.arrays import check_rows, first_word
+from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import DenseRows, Rows, selected_rows
 from mdlearn.errors import did_you_mean
 from mdlearn.numerics.lazy_property import kept
@@ -277,7 +278,7 @@ def check_rows_alone(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, s
 def _check_input_rows(X: Any, square: bool) -> tuple[tuple[str, ...] | None, Rows]:
     """Validate the input X: return column names and checked rows."""
     names = None if square else column_names(X)
-    A = check_rows(X)
+    A = X if isinstance(X, ObjectRows) else check_rows(X)
     if square and A.sparse:
         raise TypeError("a precomputed kernel needs a dense matrix; give X.toarray()")
     if square and A.shape[0] != A.shape[1]:

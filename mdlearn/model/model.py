@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.labels import check_labels, check_model_labels
-from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import check_weights, column_names
 from mdlearn.errors import did_you_mean
@@ -277,7 +276,7 @@ class Model(FittedRecord):
         if self._names is not None and names is not None and names != self._names:
             hint = next((told for name in names if (told := did_you_mean(name, self._names))), "")
             raise ValueError(f"X has the columns {list(names)}; the model was fitted on {list(self._names)}{hint}")
-        A = check_rows(X)
+        A = self.kernel.rows_of(X)
         if A.shape[1] != self.n_features_in_:
             what = "kernel values against all training rows" if self.kernel.name == "precomputed" else "columns"
             raise ValueError(f"X has {A.shape[1]} columns; the model needs {self.n_features_in_} {what}")

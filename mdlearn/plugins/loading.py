@@ -12,7 +12,8 @@ from typing import Any
 
 import pluggy
 
-from mdlearn.data.features.kernels import DEFAULTS, KernelFunction
+from mdlearn.data.features.kernels import DEFAULTS
+from mdlearn.data.kernel_functions import KernelFunction
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective, Parameter, Setting
 from mdlearn.plugins.command import Command
@@ -222,6 +223,8 @@ def _plugin_declaration_fault(kind: str, cls: Any) -> str | None:
     fault = _plugin_text_fault(cls, *texts)
     if not fault and not _maps_names_to(getattr(cls, name), values):
         fault = f"needs {name} that map names to {needed}"
+    if not fault and kind == "kernel" and cls.rows not in ("numbers", "any"):
+        fault = f"has rows = {cls.rows!r}, which needs to be 'numbers' or 'any'"
     taken = [] if fault or kind != "kernel" else sorted(FIT_ARGUMENTS.difference(DEFAULTS).intersection(cls.parameters))
     if taken:
         fault = f"declares {taken}, which are names of fit's own arguments"

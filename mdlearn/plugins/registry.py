@@ -11,7 +11,8 @@ from typing import Any
 
 import pluggy
 
-from mdlearn.data.features.kernels import DEFAULTS, PARAMETERS, KernelFunction
+from mdlearn.data.features.kernels import DEFAULTS, PARAMETERS
+from mdlearn.data.kernel_functions import KernelFunction
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.errors import PLUGIN_OF_MODULE, PluginWarning, came, did_you_mean, faulty, is_foreign, noted_call
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective

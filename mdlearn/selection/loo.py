@@ -18,7 +18,6 @@ import numpy as np
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.arrays import check_rows
 from mdlearn.form_making import PathCache
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import as_joint_problem
@@ -219,7 +218,7 @@ class _ClosedLooValues:
         study, setting = self.study, self.study.setting
         fitted = setting.solve(task, filled, self.kernel, PathCache())
         model = setting.builder().model(fitted)
-        F = model._scores(check_rows(rows_of_study(study.X, setting.data.rows))) + model.intercept_
+        F = model._scores(model.kernel.rows_of(rows_of_study(study.X, setting.data.rows))) + model.intercept_
         place = np.full(setting.data.n_given, -1)
         place[setting.data.rows] = np.arange(setting.data.rows.shape[0])
         for p, (rows, values) in enumerate(zip(setting.pieces.places, pieces)):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.data.validation import Data, check_weights
 from mdlearn.driver.limits import Shortfall
@@ -63,19 +64,20 @@ class Study:
     `call`: fits show progress of their own only where every report is asked for; `setting`: the call with all rows;
     `X`, `y`, `class_weight`: as given; X as something that rows can be taken from; `weights` (shape (n_given,)):
     weights of the caller's rows, without class weights; `weighted` says that they were given; `truth` (shape
-    (n_given,), or (n_given, k) for several labels a row): labels or targets of the caller's rows; anything where the weight is 0; `points`: hyper-parameters of
-    every point; `asked`: objective and kernel parameters of every point.
+    (n_given,), or (n_given, k) for several labels a row): labels or targets of the caller's rows; anything where the
+    weight is 0; `points`: hyper-parameters of every point; `asked`: objective and kernel parameters of every point.
     """
 
     def __init__(self, call: Call, X: Any, y: Any, sample_weight: Any, class_weight: Any, scoring: Any) -> None:
         self.verbose = call.limits.verbose
         self.call = replace(call, limits=replace(call.limits, verbose=self.verbose if self.verbose > 1 else 0))
         self.scoring: Scoring = scoring_of(scoring, call.kind.name, sample_weight is not None)
+        X = self.call.rows(X)
         self.setting = self.call.read(X, y, sample_weight, class_weight)
         self.scoring.check(call.objective, call.multiclass, self.setting.data.classes.shape[0])
         if hasattr(X, "tocsr"):
             X = X.tocsr()
-        elif not hasattr(X, "to_numpy"):
+        elif not hasattr(X, "to_numpy") and not isinstance(X, ObjectRows):
             X = np.asarray(X)
         self.X, self.y, self.class_weight = X, y, class_weight
         data = self.setting.data

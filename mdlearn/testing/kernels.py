@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from mdlearn.api import fit
-from mdlearn.data.features.kernels import Kernel, KernelFunction, make_plugin_kernel
+from mdlearn.data.features.kernels import Kernel, make_plugin_kernel
+from mdlearn.data.kernel_functions import KernelFunction, takes_objects
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.objectives.base import Parameter
 from mdlearn.plugins.registry import registry
@@ -17,6 +18,8 @@ SEMIDEFINITE = 1e-8
 """Share of the largest eigenvalue of a kernel's matrix down to which a negative one is rounding."""
 SAME_VALUE = 1e-9
 """Difference of two values of a kernel for the same rows that is rounding, in units of the largest value."""
+FEWEST_OBJECTS = 10
+"""Objects that the checks of a kernel need."""
 LONG_BLOCK = 1100
 """Rows of a long block: kernels that work in pieces of their own have several of them there."""
 
@@ -28,8 +31,9 @@ def check_kernel(kernel: Any, X: np.ndarray | None = None) -> None:
     ----------
     kernel : str or class
         A registered name, or a subclass of `mdlearn.KernelFunction`; it is tried with its defaults.
-    X : array of shape (m, d), optional
-        Rows to try it on, 10 to 100. Default: 24 rows of three numbers of either sign, two rows equal and one of zeros.
+    X : array of shape (m, d), or list of objects, optional
+        Rows to try it on, 10 to 100. Default: 24 rows of three numbers of either sign, two rows equal and one of zeros;
+        the kernel's `examples` where it compares objects.
 
     Raises
     ------
@@ -37,7 +41,7 @@ def check_kernel(kernel: Any, X: np.ndarray | None = None) -> None:
         One sentence: the clause that does not hold, and the fewest rows with which it does not.
     """
     cls = registry().kernels[kernel] if isinstance(kernel, str) else kernel
-    hold_clauses(f"kernel {getattr(cls, 'name', cls.__name__)!r}", KERNEL_CLAUSES, cls, _rows_for(X))
+    hold_clauses(f"kernel {getattr(cls, 'name', cls.__name__)!r}", KERNEL_CLAUSES, cls, _rows_for(X, cls))
 
 
 def kernel_declares_parameters(cls: type[KernelFunction], X: np.ndarray) -> None:
@@ -57,7 +61,7 @@ def kernel_repeats_itself(cls: type[KernelFunction], X: np.ndarray) -> None:
         i, j = np.argwhere(first != second)[0]
         raise AssertionError(
             f"k(a, b) is {float(first[i, j])!r} at first and {float(second[i, j])!r} in the next call, for "
-            f"a = {X[i].tolist()}, b = {X[j].tolist()}; draw no random numbers and keep no state",
+            f"a = {_shown_row(X[i])}, b = {_shown_row(X[j])}; draw no random numbers and keep no state",
         )
 
 
@@ -68,7 +72,7 @@ def kernel_is_symmetric(cls: type[KernelFunction], X: np.ndarray) -> None:
             ahead, back = _single_value(cls, a, b), _single_value(cls, b, a)
             require(
                 abs(ahead - back) <= SAME_VALUE * max(abs(ahead), abs(back)),
-                f"k(a, b) is {ahead!r} and k(b, a) is {back!r} for a = {a.tolist()}, b = {b.tolist()}",
+                f"k(a, b) is {ahead!r} and k(b, a) is {back!r} for a = {_shown_row(a)}, b = {_shown_row(b)}",
             )
 
 
@@ -84,7 +88,8 @@ def kernel_compares_two_rows(cls: type[KernelFunction], X: np.ndarray) -> None:
             i, j = np.argwhere(off)[0]
             raise AssertionError(
                 f"k(a, b) is {float(wanted[i, j])!r} alone, and {float(found[i, j])!r} as entry ({i}, {j}) of a block "
-                f"of {len(left)} and {len(right)} rows, for a = {X[left[i]].tolist()}, b = {X[right[j]].tolist()}",
+                f"of {len(left)} and {len(right)} rows, for a = {_shown_row(X[left[i]])}, "
+                f"b = {_shown_row(X[right[j]])}",
             )
 
 
@@ -112,13 +117,32 @@ def kernel_is_semidefinite(cls: type[KernelFunction], X: np.ndarray) -> None:
 def kernel_makes_a_model(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check that an SVM with a kernel converges, and that its decision values are sums of kernel values."""
     y = np.arange(len(X)) % 2
-    model = fit("svm", X, y, kernel=lambda A, B: _block_values(cls, np.asarray(A), np.asarray(B)))
+    if takes_objects(cls):
+        G = _block_values(cls, X, X)
+        model, Z, shown = fit("svm", G, y, kernel="precomputed"), X[::-1], G[::-1]
+    else:
+        model = fit("svm", X, y, kernel=lambda A, B: _block_values(cls, np.asarray(A), np.asarray(B)))
+        Z = shown = 0.5 * (X[:-1] + X[1:])
     require(model.certificate.converged, f"an SVM with this kernel ends at the gap {model.certificate.gap:.2g}")
-    Z = 0.5 * (X[:-1] + X[1:])
-    f = model.decision_function(Z)
+    f = model.decision_function(shown)
     wanted = _block_values(cls, Z, X) @ model.dual_coef_[0] + model.intercept_[0]
     far = float(np.abs(f - wanted).max())
     require(far <= CLOSE * max(1.0, float(np.abs(wanted).max())), f"decision values of one model differ by {far:.2g}")
+
+
+def kernel_stores_its_rows(cls: type[KernelFunction], X: np.ndarray) -> None:
+    """Check that a kernel makes of stored objects equal ones; one that stores none has to say so by a ValueError."""
+    if not takes_objects(cls) or cls.encoded is KernelFunction.encoded:
+        return
+    again = cls().decoded(dict(cls().encoded(list(X))))
+    require(isinstance(again, list) and len(again) == len(X), "decoded needs to return a list of as many objects")
+    same = np.array_equal(_block_values(cls, _object_array(again), X), _block_values(cls, X, X))
+    require(same, "objects that went through encoded and decoded have other kernel values")
+
+
+def _shown_row(row: Any) -> Any:
+    """Row of a kernel's checks as an error shows it."""
+    return row.tolist() if isinstance(row, np.ndarray) else f"{row!r:.60}"
 
 
 KERNEL_CLAUSES = (
@@ -128,12 +152,17 @@ KERNEL_CLAUSES = (
     kernel_compares_two_rows,
     kernel_is_semidefinite,
     kernel_makes_a_model,
+    kernel_stores_its_rows,
 )
 """Clauses of the contract of kernels, in the order in which `check_kernel` goes through them."""
 
 
-def _rows_for(X: np.ndarray | None) -> np.ndarray:
-    """Rows for the checks of a kernel."""
+def _rows_for(X: Any, cls: type[KernelFunction]) -> np.ndarray:
+    """Rows for the checks of a kernel; an array of objects where it compares such."""
+    if takes_objects(cls):
+        given = list(cls.examples if X is None else X)
+        require(len(given) >= FEWEST_OBJECTS, f"the checks need {FEWEST_OBJECTS} objects, as X or as its examples")
+        return _object_array(given)
     if X is not None:
         return np.array(X, dtype=float)
     rng = np.random.default_rng(0)
@@ -142,12 +171,22 @@ def _rows_for(X: np.ndarray | None) -> np.ndarray:
     return found
 
 
+def _object_array(objects: Any) -> np.ndarray:
+    """Array of objects for a kernel's checks; lists of one length would else become a matrix."""
+    found = np.empty(len(objects), dtype=object)
+    for i, one in enumerate(objects):
+        found[i] = one
+    return found
+
+
 def _block_values(cls: type[KernelFunction], A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Values of a kernel with its defaults, checked as in a fit; rows are lent for reading only."""
     kernel: Kernel = make_plugin_kernel(cls, {}, float(len(A)))
-    return kernel.block(DenseRows(A), DenseRows(B))
+    return kernel.block(*(kernel.rows_of(one) if takes_objects(cls) else DenseRows(one) for one in (A, B)))
 
 
 def _single_value(cls: type[KernelFunction], a: np.ndarray, b: np.ndarray) -> float:
     """Value of a kernel for two rows."""
+    if takes_objects(cls):
+        return float(_block_values(cls, _object_array([a]), _object_array([b]))[0, 0])
     return float(_block_values(cls, a[None], b[None])[0, 0])

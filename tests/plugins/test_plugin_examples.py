@@ -62,6 +62,7 @@ def test_all_are_here():
         "solver",
         "blocks",
         "kernel",
+        "strings",  # tests/data/test_object_rows.py
     }
 
 

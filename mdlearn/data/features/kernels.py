@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from mdlearn._solvers.gaussian import exponentials, gaussians
+from mdlearn.data.kernel_functions import KernelFunction, object_rows, takes_objects
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 from mdlearn.data.validation import check_number
-from mdlearn.errors import ForeignCall, ForeignParameters, did_you_mean, foreign_title
+from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, foreign_title, noted_call
 from mdlearn.numerics.errstate import overflow_errstate
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -33,6 +36,8 @@ EXPLICIT = ("linear", "precomputed")
 """Kernels that no approximation is for."""
 ARGUMENTS = ("approximation", "n_components")
 """What is asked for beside the parameters of any other kernel: see `mdlearn.data.features.kernel_approximation`."""
+BLOCK_OBJECTS = 1024
+"""Objects of one side in a call of a kernel that compares such."""
 LARGEST_NUMBER = float(np.finfo(float).max)
 RANGES: dict[str, dict[str, Any]] = {
     "gamma": {"low": 0.0, "high": LARGEST_NUMBER, "strict": True},
@@ -44,41 +49,6 @@ constant makes the polynomial kernel indefinite, and the problem non-convex."""
 FULL_ROWS = 16
 """Columns to an entry of sparse rows up to which products of written-out rows cost less (asv_bench/kernels.py)."""
 DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
-
-
-class KernelFunction:
-    """Base class of the kernels that plugins bring: declare `name`, `summary` and `parameters`, and write `values`.
-
-    Attributes
-    ----------
-    name : str
-        The name users give as ``kernel=``.
-    summary : str
-        One line, best the formula.
-    parameters : mapping of str to Parameter
-        Declared as those of an objective (see `mdlearn.objectives.base`); users give them to `mdlearn.fit`.
-    """
-
-    name: ClassVar[str]
-    summary: ClassVar[str] = ""
-    parameters: ClassVar[Mapping[str, Any]] = {}
-
-    def values(self, params: dict[str, Any], A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """Return k(a, b) for every row a of A and b of B.
-
-        Parameters
-        ----------
-        params : dict
-            A number for every declared parameter.
-        A, B : ndarray of shape (n, d) and (m, d), float64
-            Blocks of rows, to be read only; sparse rows come as dense blocks of about 8 MB.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            Finite numbers. k needs to be symmetric and positive semidefinite.
-        """
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -99,13 +69,17 @@ class Kernel:
 
     name: str
     params: dict[str, Any] = field(default_factory=dict)
-    function: Callable[[np.ndarray, np.ndarray], Any] | None = None
+    function: Callable[[Any, Any], Any] | None = None
     centre: np.ndarray | None = None
 
     @property
     def explicit(self) -> Any:
         """Map to the rows of a linear problem that stands for the kernel's (a KernelMap); None: there is none."""
         return None
+
+    def rows_of(self, X: Any) -> Rows:
+        """Rows of an X for predictions, checked."""
+        return check_rows(X)
 
     @property
     def exact(self) -> Kernel:
@@ -225,18 +199,37 @@ class BroughtKernel(Kernel):
         return self.function.func.__self__  # type: ignore[union-attr]
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
-        """Values from dense blocks of rows whose size does not depend on how many there are."""
+        """Values from dense blocks of rows (or lists of objects) whose size does not depend on how many there are."""
         assert self.function is not None
-        step = BLOCK_ENTRIES // A.shape[1]
+        step = BLOCK_OBJECTS if isinstance(A, ObjectRows) else BLOCK_ENTRIES // A.shape[1]
         K = np.empty((A.shape[0], B.shape[0]))
         for rows in steps(A.shape[0], step):
-            left = A.block(rows)
+            left = A.objects[rows] if isinstance(A, ObjectRows) else A.block(rows)
             for columns in steps(B.shape[0], step):
-                right = B.block(columns)
+                right = B.objects[columns] if isinstance(B, ObjectRows) else B.block(columns)
                 with ForeignCall(self._brought, "kernel", "values"):
                     values = self.function(left, right)
-                K[rows, columns] = _checked_kernel_values(values, left.shape[0], right.shape[0], self)
+                K[rows, columns] = _checked_kernel_values(values, len(left), len(right), self)
         return K
+
+    def rows_of(self, X: Any) -> Rows:
+        """Rows of an X for predictions, checked; objects where the kernel compares such."""
+        return object_rows(type(self._brought), X) if takes_objects(type(self._brought)) else check_rows(X)
+
+    def encoded_rows(self, rows: ObjectRows) -> Mapping[str, Any]:
+        """Values that a model file holds of objects."""
+        values = noted_call(self._brought, "kernel", "encoded", rows.objects)
+        if not isinstance(values, Mapping):
+            raise faulty(self._brought, "kernel", "encoded", f"returned {came(values)}, a mapping is needed")
+        return values
+
+    def decoded_rows(self, values: dict[str, Any], n: int) -> ObjectRows:
+        """Rows of n objects whose values a model file holds."""
+        objects = noted_call(self._brought, "kernel", "decoded", values)
+        if not isinstance(objects, list) or len(objects) != n:
+            told = f"returned {came(objects)}, a list of {n} objects is needed"
+            raise faulty(self._brought, "kernel", "decoded", told)
+        return object_rows(type(self._brought), objects)
 
 
 def _recompute_close_distances(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> None:

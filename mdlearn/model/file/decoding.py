@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_approximation import KernelMap
-from mdlearn.data.features.kernels import PARAMETERS, Kernel, check_kernel_parameters, make_plugin_kernel
+from mdlearn.data.features.kernels import PARAMETERS, BroughtKernel, Kernel, check_kernel_parameters, make_plugin_kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
@@ -96,7 +96,9 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
         _names=None if names is None else tuple(names),
         _coef=rest.take("coef", "f", problems, mapping.width if mapping else width) if linear else None,
         _alpha=alpha,
-        _rows=_decoded_rows(given["rows"], rest, support.shape[0], width, wanted=not linear and name != "precomputed"),
+        _rows=_decoded_objects(header, rest, kernel, support.shape[0])
+        if given["rows"] == "objects"
+        else _decoded_rows(given["rows"], rest, support.shape[0], width, not linear and name != "precomputed"),
         _norms=rest.take("norms", "f", problems),
         extras=extras,
         _map=mapping,
@@ -261,6 +263,13 @@ def _decoded_rows(kind: Any, rest: ArraysToDecode, n: int, width: int, wanted: b
     if not fits:
         raise Unreadable("its sparse rows are not in order")
     return CsrRows(csr_matrix((data, indices, indptr), shape=(n, width)))
+
+
+def _decoded_objects(header: dict[str, Any], rest: ArraysToDecode, kernel: Kernel, n: int) -> Rows:
+    """Decoded support rows of a model file whose kernel compares objects: the kernel makes them of their values."""
+    if not isinstance(kernel, BroughtKernel):
+        raise Unreadable(f"its kernel {kernel.name!r} compares no objects")
+    return kernel.decoded_rows(_decoded_params(header_field(header, "objects", (dict,)), rest), n)
 
 
 def _decoded_certificate(given: dict[str, Any], nested: bool) -> Certificate:

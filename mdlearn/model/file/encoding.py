@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.features.kernels import BroughtKernel
 from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.errors import came, faulty, noted_call
 from mdlearn.forms.proof import Certificate
@@ -56,7 +58,7 @@ def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, 
         "n_support": model.n_support_,
         "norms": model._norms,
     }
-    rows = "none"
+    rows, objects = "none", {}
     if model._alpha is not None:
         arrays["dual_coef"] = model._alpha
     if model._coef is not None:
@@ -64,6 +66,10 @@ def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, 
     elif isinstance(model._rows, CsrRows):
         rows, A = "csr", model._rows.X
         arrays |= {"rows_data": A.data, "rows_indices": A.indices, "rows_indptr": A.indptr}
+    elif isinstance(model._rows, ObjectRows):
+        assert isinstance(kernel, BroughtKernel)
+        values = kernel.encoded_rows(model._rows)
+        rows, objects = "objects", {name: _encoded_value(arrays, f"object_{name}", one) for name, one in values.items()}
     elif isinstance(model._rows, DenseRows):
         rows, arrays["rows"] = "dense", model._rows.X
     if kernel.centre is not None:
@@ -113,6 +119,8 @@ def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, 
         "history": {name: [getattr(state, name) for state in model.history] for name in HISTORY},
         "notes": notes,
     }
+    if rows == "objects":
+        header["objects"] = objects
     if model.task not in BUILT_IN_TASKS:
         header |= {"multiclass": OWN_TASK, "task": model.task, OWN_WAY: model.multiclass}
     return {key: _encoded_json_value(value, key) for key, value in header.items()}, arrays

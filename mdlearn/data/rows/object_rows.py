@@ -1,0 +1,66 @@
+"""Rows of any kind, such as strings or graphs, which kernels alone compare: numbers say which of them are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.rows.rows import DenseRows, Selection
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectRows(DenseRows):
+    """Rows of objects, one each; as numbers, X of shape (m, 1) has the same one for equal rows, and no other meaning.
+
+    Attributes
+    ----------
+    objects : list
+    """
+
+    objects: list[Any] = field(default_factory=list, kw_only=True)
+
+    @classmethod
+    def of(cls, X: Any, key: Callable[[Any], Any], title: str) -> ObjectRows:
+        """Return rows of a list of objects.
+
+        Rows are equal where `key` is, and are sorted by it where it can be: so nothing depends on their order or
+        repetition. Where keys have no hash, each row is one of its own.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For anything but a list (or array) of one or more objects.
+        """
+        if isinstance(X, ObjectRows):
+            return X
+        given = X.to_numpy() if hasattr(X, "to_numpy") else X
+        if not isinstance(given, (Sequence, np.ndarray)) or isinstance(given, (str, bytes)):
+            raise TypeError(f"{title} compares objects; give X as a list of them, not {type(X).__name__}")
+        objects = list(given)
+        if not objects:
+            raise ValueError("X has 0 rows; give at least one")
+        return cls(_numbers_of_rows([key(one) for one in objects])[:, None], objects=objects)
+
+    def take(self, rows: Selection) -> ObjectRows:
+        """Selected rows as `ObjectRows`."""
+        which = range(len(self.objects))[rows] if isinstance(rows, slice) else np.arange(len(self.objects))[rows]
+        return ObjectRows(self.X[rows], objects=[self.objects[i] for i in which])
+
+    __getitem__ = take
+
+
+def _numbers_of_rows(keys: list[Hashable]) -> np.ndarray:
+    """Numbers of rows by their keys: equal for equal keys, in the order of the keys where they have one."""
+    try:
+        distinct: list[Any] = list(dict.fromkeys(keys))
+    except TypeError:
+        return np.arange(float(len(keys)))
+    try:
+        distinct.sort()
+    except TypeError:
+        pass
+    place = {key: float(i) for i, key in enumerate(distinct)}
+    return np.array([place[key] for key in keys])
