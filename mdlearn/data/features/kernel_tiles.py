@@ -70,6 +70,17 @@ class KernelTiles(ABC):
                     yield
         return H
 
+    def between(self, index: np.ndarray, others: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Values between some rows and others, shape (n, k)."""
+        H, due = np.empty((index.shape[0], others.shape[0]), dtype=self.dtype), self._beat()
+        for columns in steps(others.shape[0], TILE_LENGTH):
+            side = self._side(others[columns])
+            for rows in steps(index.shape[0], TILE_LENGTH):
+                H[rows, columns] = self._values(index[rows], side)
+                if due(rows, columns):
+                    yield
+        return H
+
     def across(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Values between all rows and some, shape (m, n)."""
         H, due = np.empty((self.n_rows, index.shape[0]), dtype=self.dtype), self._beat()

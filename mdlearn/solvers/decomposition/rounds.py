@@ -11,6 +11,7 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn.data.features.kernel_tiles import KernelTiles
+from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 from mdlearn.solvers.working_set.block_ascent import SignedDual
@@ -29,6 +30,10 @@ VIOLATING_SHARE = 0.5
 the worst 2,048 took 384 rounds for 100,000 noisy rows in three columns; half of a set took 112."""
 FEW_MOVED, MANY_MOVED = 1.0 / 16.0, 0.5
 """Shares of a working set that moved, below and above which the next one has half, or twice, as many rows."""
+REPLACED_SHARE = 0.5
+"""Share of a working set that may be new where the Hessian of the last one is kept for the rest."""
+STRIP_ENTRIES = 1 << 20
+"""Entries of a working set's Hessian that are replaced between two heartbeats."""
 LEFT_VIOLATION = 0.15
 """Share of the worst violation at which steps on a working set end."""
 STEPS_PER_ROW = 10
@@ -98,6 +103,7 @@ class DecompositionRounds(SignedDual):
         self.objective_at_zero = objective_at(column, at_zero, 0.0)[0]
         self.e = self.target.copy()
         self.room = np.empty(0)
+        self.within, self.H = np.empty(0, dtype=np.intp), self.room  # the last working set, and its Hessian
 
     def prepare(self) -> Generator[None, None, None]:
         """Make what rounds need; here, nothing."""
@@ -119,6 +125,35 @@ class DecompositionRounds(SignedDual):
         H = yield from self.columns.block(rows, self.room)
         H += self.constant
         return H
+
+    def strip(self, rows: np.ndarray, others: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Hessian between some rows and others."""
+        H = yield from self.columns.between(rows, others)
+        H += self.constant
+        return H
+
+    def hessian(self, rows: np.ndarray) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
+        """Return a working set in the order of its Hessian, and that; what it shares with the last one is known."""
+        last, H, n = self.within, self.H, rows.shape[0]
+        stay, enter = np.zeros((2, self.u.shape[0]), dtype=bool)
+        stay[rows] = enter[rows] = True
+        enter[last] = False
+        new = np.flatnonzero(enter)
+        if last.shape[0] != n or new.shape[0] > REPLACED_SHARE * n:
+            self.within = last[:0]  # until the new one is there: a block may share its memory
+            self.H = yield from self.block(rows)
+            self.within = rows
+        elif new.shape[0]:
+            places, self.within = np.flatnonzero(~stay[last]), last[:0]
+            rows = last.copy()
+            rows[places] = new
+            strip = yield from self.strip(new, rows)
+            H[places] = strip
+            for part in steps(n, STRIP_ENTRIES // new.shape[0]):
+                H[part, places] = strip[:, part].T
+                yield
+            self.within = rows
+        return self.within, self.H
 
     def set_multipliers(self, u: np.ndarray) -> Generator[None, None, None]:
         """Go on from multipliers u, less what their sum is not to be, with the decision values that these make."""
@@ -184,9 +219,8 @@ class DecompositionRounds(SignedDual):
     def climb_once(self) -> Generator[None, None, bool]:
         """One round; False where nothing moves."""
         violation = self.violation(self.e - self._middle(self.e))
-        rows = self.chosen(violation)
+        rows, H = yield from self.hessian(self.chosen(violation))
         worst = float(violation[rows].max())
-        H = yield from self.block(rows)
         g, old = self.e[rows].copy(), self.u[rows].copy()
         enough = LEFT_VIOLATION * worst
         left = yield from self._climb_turning(H, rows, g, enough)

@@ -140,7 +140,8 @@ class VarianceRounds(DecompositionRounds):
         share = 0.5 + 0.5 * (self.signs * predicted)[rows] / max(reach, 1e-300)
         u[rows] = np.clip(share * (self.low + self.high)[rows], self.low[rows], self.high[rows])
         yield from super().settle(u, predicted)
-        H = (yield from self.block(rows)).astype(np.float64)
+        rows, bound = yield from self.hessian(rows)
+        H = bound.astype(np.float64)
         # Where the factor tells nearly all, what is left of H is rounding of single precision, that of `B`.
         rounding = float(np.finfo(self.B.dtype).eps) * n * float(self.squares[rows].max())
         H[np.diag_indices(n)] += float(np.diagonal(H).max()) + rounding
@@ -171,6 +172,17 @@ class VarianceRounds(DecompositionRounds):
         if self.free_bias:
             lift = self.lift[rows].astype(H.dtype)
             H += np.multiply.outer(lift, lift)
+            yield
+        return H
+
+    def strip(self, rows: np.ndarray, others: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Bound on the Hessian between some rows and others."""
+        H = yield from super().strip(rows, others)
+        H -= self.B[rows] @ self.B[others].T
+        yield
+        if self.free_bias:
+            lift = self.lift.astype(H.dtype)
+            H += np.multiply.outer(lift[rows], lift[others])
             yield
         return H
 
