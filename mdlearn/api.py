@@ -65,7 +65,7 @@ def fit(
     solver : str, Solver class or instance, default "auto"
         Engine (see `list_solvers`); "auto" chooses by shape and needs, and the model says which and why.
     solver_options : mapping, optional
-        The engine's own settings.
+        The engine's own settings; "auto" chooses among the engines that know them.
     kernel : str or callable, default "linear"
         "linear", "rbf", "poly", "precomputed" or a plugin's (see `list_kernels`), or a callable k(A, B) that returns an
         array of shape (n, m). Parameters: ``gamma`` ("scale" = 1 / (d Var X) or a number), ``degree`` (3), ``coef0``

@@ -11,7 +11,7 @@ from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.driver.driver import Driver
 from mdlearn.forms.problem import Form, problems_of
 from mdlearn.forms.proof import Solution, Start, starts_of
-from mdlearn.solvers.auto import FOLLOWERS, RELIEF
+from mdlearn.solvers.auto import FOLLOWERS, relief_engines
 from mdlearn.stages import chosen_engine, given_engine
 
 
@@ -71,8 +71,8 @@ def solve_inner(
     if count != 1:
         raise ValueError(f"solve_inner takes a form of one problem; got one of {count}, give one column at a time")
     engine, given = given_engine(solver, solver_options)
-    runner, _ = chosen_engine(engine, form)
-    relief, follower = RELIEF if engine is None else (), FOLLOWERS.get(runner.solver.name)
+    runner, _ = chosen_engine(engine, given, form)
+    relief, follower = relief_engines(engine, given), FOLLOWERS.get(runner.solver.name)
     begins = [] if start is None else _starts_over(form.features, start)
     starts = (lambda other, first, n: [begins]) if begins else None
     driver = Driver(runner, runner.check_options(given), limits, checked_seed(seed), starts, None, relief, follower)

@@ -47,7 +47,7 @@ from mdlearn.plugins.registry import (
     registered_solver,
     registry,
 )
-from mdlearn.solvers.auto import FOLLOWERS, RELIEF
+from mdlearn.solvers.auto import FOLLOWERS, relief_engines
 from mdlearn.solvers.base import Solver
 
 
@@ -149,9 +149,10 @@ def given_engine(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[
     return engine, registered_options(solver_options, engine)
 
 
-def chosen_engine(engine: Solver | None, form: Form) -> tuple[CheckedEngine, Choice]:
+def chosen_engine(engine: Solver | None, given: dict[str, Any], form: Form) -> tuple[CheckedEngine, Choice]:
     """Return the engine that is to solve a form in the stages of a fit, and why: the one asked for, or by "auto"."""
-    choice = Choice(engine.name, "asked for", {}) if engine else choose_solver(form, registry().solvers.values())
+    asked = engine and Choice(engine.name, "asked for", {})
+    choice = asked or choose_solver(form, registry().solvers.values(), given)
     if choice.engine is not None:
         return CheckedEngine(choice.engine), choice
     runner = CheckedEngine(engine or registered_solver(find("solver", choice.solver)))
@@ -228,11 +229,11 @@ class CheckedCall:
         shortfalls: list[Shortfall] = []
 
         def driven(form: Form, later: FormMaker | None, starts: Starts | None, known: Prepared) -> Any:
-            runner, choice = chosen_engine(call.engine, form)
+            runner, choice = chosen_engine(call.engine, call.options, form)
             options = runner.check_options(call.options)
             if later is not None:  # a pair of classes may have other features than the first
                 later = replace(later, check=partial(check_engine_takes, runner))
-            relief = RELIEF if call.engine is None else ()
+            relief = relief_engines(call.engine, call.options)
             follower = FOLLOWERS.get(runner.solver.name)
             try:
                 outcome = Driver(runner, options, limits, call.seed, starts, known, relief, follower).run(form, later)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,21 +35,26 @@ class Choice(NamedTuple):
     engine: Solver | None = None
 
 
-def choose_solver(form: Form, engines: Iterable[type[Solver]]) -> Choice:
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+"""Options of a caller who gives none to the engine that is chosen."""
+
+
+def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[str, Any] = NO_OPTIONS) -> Choice:
     """Choose the engine with the cheapest claim, the first of equals, unless the form names its own.
 
     Where none claims it, the first that takes it is chosen, those that promise its optimum before others; ValueError
-    where none does.
+    where none does. Of engines that know the options `given`, those to which these leave enough memory come first;
+    where none that claims the form knows them, they do not count.
     """
     named = problems_of(form)[0].engine if isinstance(form, Problem | Several) else ""
     if named:
         return Choice(named, "the engine that this kind of problem names", {})
     asked: dict[str, float | None] = {}
-    best, chosen, least = None, None, float("inf")
+    best, chosen, least = None, None, (True, float("inf"))
     kinds = form.kinds if isinstance(form, MarginForm) else frozenset()
     for cls in engines:
         asked[cls.name] = None
-        if cls.claims is Solver.claims:
+        if cls.claims is Solver.claims or not given.keys() <= cls.options.keys():
             continue
         engine, claim = cls(), None
         if class_is_foreign(cls):
@@ -57,12 +63,27 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]]) -> Choice:
             claim = engine.claims(form)
         if claim is not None:
             asked[cls.name] = claim.operations
-            if claim.operations < least:
-                best, chosen, least = claim, engine, claim.operations
+            cost = bool(given) and _lacks_memory(engine, form, given), claim.operations
+            if cost < least:
+                best, chosen, least = claim, engine, cost
+    if best is None and given:
+        return choose_solver(form, engines)
     if best is None or chosen is None:
         found = _unclaimed(form, [cls() for cls in engines])
         return Choice(found.name, "no engine claims it, and this one can", asked, found)
     return Choice(chosen.name, best.reason, asked, chosen)
+
+
+def _lacks_memory(engine: Solver, form: Form, given: Mapping[str, Any]) -> bool:
+    """Whether options leave an engine too little memory to be chosen; how much there is at all does not count."""
+    options = CheckedEngine(engine).check_options(dict(given))
+    try:
+        engine.require_memory(form, options, 1)
+    except ValueError:
+        return True
+    except MemoryError:
+        pass
+    return False
 
 
 def _foreign_claim(engine: Solver, form: Form) -> Claim | None:

@@ -6,6 +6,7 @@ alone converge on every problem; Newton removes the long tail once the right row
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
@@ -15,6 +16,7 @@ import numpy as np
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.class_contrasts import ContrastRows
 from mdlearn.data.rows.rows import COPY_BYTES
+from mdlearn.data.validation import check_number
 from mdlearn.errors import InsufficientMemory
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
@@ -93,7 +95,7 @@ class CoordinateDescent(Solver):
     purpose: ClassVar[str] = (
         "declared hinge terms: every kernel, dense rows, sparse rows in O(nnz); a free bias not on many dense rows"
     )
-    options: ClassVar[dict[str, Any]] = {"shrinking": True}
+    options: ClassVar[dict[str, Any]] = {"shrinking": True, "cache": math.inf}
     offsets: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
 
@@ -157,10 +159,7 @@ class CoordinateDescent(Solver):
         if _on_centred_rows(form):
             return
         if _descends_on_gram(form):
-            # R (and one more while it is made) is shared; a column with another key, or a bias in R, has its own.
-            alike = len({variance_key(column) for column in form.columns}) == 1
-            held = form.bias == "free" and form.varied
-            matrices = 2 + (1 if alike and not held else 2) * at_once
+            matrices = _gram_matrices(form, at_once)
             memory.require(
                 8.0 * matrices * m * m,
                 f"a kernel problem with {m} rows ({matrices} matrices of {m} x {m})",
@@ -176,9 +175,21 @@ class CoordinateDescent(Solver):
             size, what = at_once * (16.0 * width**2 + 8.0 * m * width), f"whitening {width} columns"
             memory.require(size, what, "use solver='interior' or lambda1=0", at_once)
 
+    def require_memory(self, form: MarginForm, options: dict[str, Any], at_once: int) -> None:
+        """Ask for matrices over the rows of a kernel within the option `cache` alone."""
+        m = form.features.n_rows
+        size = 8.0 * _gram_matrices(form, at_once) * m * m if _descends_on_gram(form) else 0.0
+        if size > options["cache"]:
+            raise ValueError(
+                f"solver option cache={options['cache']:g} is too small for the matrices of {m} rows; they need "
+                f"{math.ceil(size)} bytes, solver='decomposition' needs none"
+            )
+        super().require_memory(form, options, at_once)
+
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
-        """`shrinking`: whether inner sweeps visit only the rows that can still move."""
+        """`shrinking`: whether inner sweeps visit only rows that can still move; `cache`: bytes of Gram matrices."""
         options = super().check_options(given)
+        options["cache"] = check_number(options["cache"], "solver option cache", low=memory.LEAST_CACHE_BYTES)
         if not isinstance(options["shrinking"], (bool, np.bool_)):
             raise TypeError(f"solver option shrinking needs to be True or False; got {options['shrinking']!r}")
         return options
@@ -339,3 +350,11 @@ def _descends_on_gram(form: MarginForm) -> bool:
     """Whether the coordinate descent solver uses the Gram matrix: for kernels, and for few explicit rows."""
     features = form.features
     return not isinstance(features, LinearFeatures) or features.n_rows <= max(GRAM_ROWS, features.width)
+
+
+def _gram_matrices(form: MarginForm, at_once: int) -> int:
+    """Return how many matrices of the Gram matrix's size the coordinate descent solver takes at most."""
+    # R (and one more while it is made) is shared; a column with another key, or a bias in R, has its own.
+    alike = len({variance_key(column) for column in form.columns}) == 1
+    held = form.bias == "free" and form.varied
+    return 2 + (1 if alike and not held else 2) * at_once

@@ -11,6 +11,7 @@ import pytest
 from decomposition_cases import data
 
 import mdlearn
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.numerics import memory, pivoted_cholesky
 
@@ -101,6 +102,68 @@ def test_memory_is_asked_for_by_the_cache(objective, monkeypatch):
     assert mdlearn.fit(objective, X, y, solver_options={"cache": 4e6}, **given).certificate.converged
 
 
+def gap_outside(objective, model, X, y, C):
+    """Relative gap of a model's coefficients and multipliers by the printed sums, with the whole kernel matrix."""
+    K, m = np.exp(-0.3 * np.square(X[:, None] - X).sum(axis=2)) + 1.0, X.shape[0]
+    alpha = model.dual_coef_[0]
+    f, beta = K @ alpha, model.duals[0].ravel()[:m]
+    z, norm = y * f, 0.5 * float(alpha @ K @ alpha)
+    if objective == "svm":
+        assert ((beta >= 0) & (beta <= C)).all()
+        return (norm + C * np.maximum(0, 1 - z).sum()) / (beta.sum() - norm) - 1
+    return (norm + C * np.square(np.maximum(0, 1 - z)).sum()) / (beta.sum() - norm - (beta**2).sum() / (4 * C)) - 1
+
+
+@pytest.mark.parametrize("objective", ["svm", "lsvm"])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_a_small_one_chooses_an_engine_that_ends_exactly(objective, C):
+    """A matrix of all rows would take seven times as much: the optimum is that of sums computed outside."""
+    X, y = data(m=3000)
+    y = np.where(y > 0, 1.0, -1.0)
+    given = {"bias": "regularized", "tol": 1e-5, **KERNEL} | ({"C": C} if objective == "svm" else {"nu": 2 * C})
+    model = mdlearn.fit(objective, X, y, solver_options={"cache": 1e7}, **given)
+    assert model.solver == "decomposition" and model.certificate.converged
+    assert 0 <= gap_outside(objective, model, X, y, C) <= 1.01e-5
+
+
+@pytest.mark.parametrize("objective, whole", [("svm", "cd"), ("lssvm", "direct")])
+def test_the_choice_is_among_engines_that_keep_to_it(objective, whole):
+    X, y = data(m=1200)
+    for options, solver in ((None, whole), ({"cache": 1e6}, ENGINES[objective])):
+        model = mdlearn.fit(objective, X, y, solver_options=options, tol=1e-3, **KERNEL)
+        assert model.solver == solver and model.certificate.converged
+    assert mdlearn.fit("svm", X, y, solver_options={"cache": 1e9}, tol=1e-3, **KERNEL).solver == "cd"
+
+
+def test_nobody_goes_on_with_a_whole_matrix(monkeypatch):
+    """Engines that go on where one ended without the gap asked for know no such bound, so they are not asked."""
+    X, y = data(m=1500)
+    monkeypatch.setattr(KernelFeatures, "gram", lambda self: pytest.fail("the whole matrix was asked for"))
+    with pytest.warns(mdlearn.ConvergenceWarning):
+        mdlearn.fit("svm", X, y, C=1e3, solver_options={"cache": 1e6}, tol=1e-15, **KERNEL)
+
+
+@pytest.mark.parametrize("objective", ["svm", "ldm"])
+def test_one_too_small_for_a_whole_matrix_is_one_sentence(objective):
+    X, y = data(m=1500)
+    given = {"solver": "cd", "tol": 1e-3, **KERNEL}
+    with pytest.raises(
+        ValueError, match=r"^solver option cache=1e\+07 is too small for the matrices of 1500 rows"
+    ) as told:
+        mdlearn.fit(objective, X, y, solver_options={"cache": 1e7}, **given)
+    needed = float(re.search(r"need (\d+) bytes", str(told.value))[1])
+    assert needed >= 8 * 1500**2
+    assert mdlearn.fit(objective, X, y, solver_options={"cache": needed}, **given).certificate.converged
+    with pytest.raises(ValueError, match="is too small"):
+        mdlearn.fit(objective, X, y, solver_options={"cache": needed - 1}, **given)
+
+
+def test_options_that_no_claimant_knows_are_those_of_the_chosen_one():
+    X, y = data(m=60)
+    with pytest.raises(ValueError, match=r"^solver 'hybrid' has no option 'epochs'"):
+        mdlearn.fit("svm", X, y, solver_options={"epochs": 2})
+
+
 LIMITED = """
 import re, resource, sys, warnings
 import numpy as np, mdlearn
@@ -108,8 +171,9 @@ from mdlearn.numerics import memory
 objective, engine, cache, times = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
 warnings.simplefilter("error")
 rng = np.random.default_rng(0)
-X = rng.uniform(0.0, 4.0, (9000, 2))
-y = np.where(X.astype(int).sum(axis=1) % 2 == 0, 1.0, -1.0) * np.where(rng.random(9000) < 0.05, -1.0, 1.0)
+m = int(sys.argv[5])
+X = rng.uniform(0.0, 4.0, (m, 2))
+y = np.where(X.astype(int).sum(axis=1) % 2 == 0, 1.0, -1.0) * np.where(rng.random(m) < 0.05, -1.0, 1.0)
 given = {"kernel": "rbf", "gamma": 2.0, "solver": engine, "tol": 1e-3, "bias": "regularized"}
 mdlearn.fit(objective, X[:300], y[:300], **given)  # modules, buffers of BLAS
 asked = []
@@ -117,7 +181,7 @@ memory.available_bytes = lambda: float("inf")
 ask = memory.require
 
 def limit(n_bytes, what, *others):
-    if "solver" in what:
+    if "solver" in what or "kernel problem" in what:
         asked.append(n_bytes)
         used = int(re.search(r"VmSize:\\s*(\\d+)", open("/proc/self/status").read())[1]) * 1024
         resource.setrlimit(resource.RLIMIT_AS, (int(used + times * n_bytes), resource.RLIM_INFINITY))
@@ -135,9 +199,20 @@ print(len(asked), told.converged, told.gap)
 @pytest.mark.parametrize("cache", [1e7, 4e7, 1e9])
 def test_the_memory_that_is_asked_for_is_enough(objective, cache):
     """With half as much again as address space, no fit breaks; half of what there is may be asked for."""
-    cache = max(cache, 3e7) if objective == "ldm" else cache
-    call = [sys.executable, "-c", LIMITED, objective, ENGINES[objective], repr(cache)]
-    done = subprocess.run([*call, "1.5"], capture_output=True, text=True)
+    fit_within(objective, ENGINES[objective], max(cache, 3e7) if objective == "ldm" else cache, 9000)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS and /proc")
+@pytest.mark.parametrize("objective", ["svm", "lsvm", "ldm"])
+def test_the_memory_that_whole_matrices_are_asked_for_is_enough(objective):
+    fit_within(objective, "cd", 1e9, 2500)
+
+
+def fit_within(objective, engine, cache, m):
+    """Fit in a process with one and a half times the memory as address space that is asked for."""
+    call = [sys.executable, "-c", LIMITED, objective, engine, repr(cache), "1.5", str(m)]
+    done = subprocess.run(call, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     asked, converged, gap = done.stdout.split()
     assert int(asked) >= 1 and converged == "True" and float(gap) <= 1e-3
