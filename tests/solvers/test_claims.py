@@ -108,6 +108,24 @@ def test_weights_are_part_of_the_cost_over_a_kernel(weight, chosen):
     assert choose_solver(form(rbf(2000), (HingeTerm(weight, power=2),)), BUILT_IN).solver == chosen
 
 
+@pytest.mark.parametrize("weight, rows", [(0.1, 3000), (1.0, 4000), (10.0, 7113), (1e3, 8000)])
+def test_wide_rows_are_left_to_working_sets_the_earlier_the_gentler_the_loss(weight, rows):
+    """Rows of a matrix over many columns are dear: no compiled loop makes just those that a step needs."""
+    for m, chosen in ((rows - 50, "cd"), (rows + 50, "decomposition")):
+        assert choose_solver(form(rbf(m, 100), (HingeTerm(weight),)), BUILT_IN).solver == chosen
+    for alike in (form(rbf(3900, 40), (HingeTerm(weight),)), form(rbf(3900, 100), (HingeTerm(weight),), classes=2)):
+        assert choose_solver(alike, BUILT_IN).solver == "cd", "few columns, or classes that share rows"
+
+
+@pytest.mark.parametrize("variance, weight, rows", [(10.0, 1.0, 5000), (11.0, 1.0, 2000), (11.0, 100.0, 5024)])
+def test_a_variance_is_left_to_working_sets_where_it_would_cost_a_factorisation(variance, weight, rows):
+    for m, chosen in ((rows - 50, "cd"), (rows + 50, "decomposition")):
+        given = form(rbf(m), (HingeTerm(weight),), variance=variance)
+        assert choose_solver(given, BUILT_IN).solver == chosen
+        given.features.reuse()
+        assert choose_solver(given, BUILT_IN).solver == "cd", "points of a path share the matrix"
+
+
 def test_nearly_hard_margins_over_sparse_rows():
     for weight, chosen in ((1.0, "cd"), (1e5, "interior")):
         terms = HingeTerm(weight), HingeTerm(weight, side=-1, threshold=3.0)
@@ -134,6 +152,9 @@ FORMS = (
     ("cd", form(contrasts(3000, 40, 5), "hinge")),
     ("cd", form(rbf(200), "hinge")),
     ("decomposition", form(rbf(200), "hinge")),
+    ("decomposition", form(rbf(200, 60), (HingeTerm(2.0),))),
+    ("decomposition", form(rbf(200), "hinge", variance=10.0)),
+    ("decomposition", form(rbf(200), (HingeTerm(5.0),), variance=11.0)),
     ("decomposition", form(rbf(200), "squared hinges")),
     ("decomposition", form(rbf(200), "hinges")),
     ("newton-cg", form(rbf(200), "logistic")),
@@ -160,7 +181,9 @@ def test_the_table_of_claims_is_what_engines_claim():
             "e": features.n_entries if explicit else 0,
             "n": 1 if given.columns[0].terms in (LOSSES["squared"], ()) else 20,
             "s": m * d * min(m, d) if explicit else m**3 / 3,
+            "c": max((term.weight for term in given.columns[0].terms), default=0.0),
             "min": min,
+            "max": max,
         }
         claim = registry().solvers[name]().claims(given)
         assert claim.operations == pytest.approx(eval(formula, known), rel=1e-12), formula
