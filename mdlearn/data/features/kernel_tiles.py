@@ -63,9 +63,12 @@ class KernelTiles(ABC):
         H: np.ndarray = room[: n * n].reshape(n, n)
         tiles = list(steps(n, TILE_LENGTH))
         sides = [self._side(index[tile]) for tile in tiles]
-        for rows in tiles:
-            for columns, side in zip(tiles, sides):
-                H[rows, columns] = self._values(index[rows], side)
+        for k, rows in enumerate(tiles):
+            for columns, side in zip(tiles[: k + 1], sides):
+                values = self._values(index[rows], side)
+                H[rows, columns] = values
+                if rows.start != columns.start:
+                    H[columns, rows] = values.T
                 if due(rows, columns):
                     yield
         return H

@@ -22,11 +22,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mdlearn.data.features.kernel_tiles import KernelTiles
+from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 from mdlearn.solvers.decomposition.rounds import DecompositionRounds
 
+ROWS_PER_TILE = 256
+"""Rows of a working set's block from which the factor's part is taken at once: products of them stay in the cache."""
 ROWS_PER_OUTER = 2048
 """Rows of the factor whose outer products are added between two heartbeats."""
 MOST_VARIANCE_STEPS = 30
@@ -166,9 +169,15 @@ class VarianceRounds(DecompositionRounds):
     def block(self, rows: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Bound on the Hessian between the rows of a working set."""
         H = yield from super().block(rows)
-        part = self.B[rows]
-        H -= part @ part.T
-        yield
+        part, tiles = self.B[rows], list(steps(rows.shape[0], ROWS_PER_TILE))
+        for k, own in enumerate(tiles):
+            for others in tiles[: k + 1]:
+                # Not a view of the same rows: what NumPy mirrors then takes longer than the product.
+                taken = part[own] @ part[others].copy().T
+                H[own, others] -= taken
+                if own.start != others.start:
+                    H[others, own] -= taken.T
+            yield
         if self.free_bias:
             lift = self.lift[rows].astype(H.dtype)
             H += np.multiply.outer(lift, lift)

@@ -7,7 +7,11 @@ import pytest
 from decomposition_cases import data, make_small
 
 import mdlearn
-from mdlearn.data.features.kernel_tiles import KernelTiles
+from mdlearn.data.features import kernel_tiles
+from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.numerics.interruptible import finished
 from mdlearn.solvers.decomposition import rounds
 from mdlearn.solvers.decomposition.rounds import DecompositionRounds
 
@@ -76,3 +80,23 @@ def test_values_between_rows_that_stay_are_not_computed_again(objective, monkeyp
     monkeypatch.setattr(rounds, "REPLACED_SHARE", 0.0)
     anew = mdlearn.fit(objective, X, y, **given).certificate
     assert anew.objective == pytest.approx(model.certificate.objective, rel=2e-6)
+
+
+@pytest.mark.parametrize("d", [3, 20])
+@pytest.mark.parametrize("single", [True, False])
+def test_a_block_has_both_triangles_from_one(d, single, monkeypatch):
+    monkeypatch.setattr(kernel_tiles, "TILE_LENGTH", 20)
+    X, _ = data(m=300, d=d)
+    index = np.random.default_rng(0).permutation(300)[:190]
+    tiles = make_kernel_tiles(Kernel("rbf", {"gamma": 0.3 / d}), DenseRows(X), single)
+    made, values = [], type(tiles)._values
+
+    def counted(self, rows, side):
+        made.append(values(self, rows, side))
+        return made[-1]
+
+    monkeypatch.setattr(type(tiles), "_values", counted)
+    H = finished(tiles.block(index, np.empty(190 * 190, dtype=tiles.dtype)))
+    expected = np.exp(-0.3 / d * np.square(X[index, None] - X[index]).sum(axis=2))
+    np.testing.assert_allclose(H, expected, atol=1e-5)
+    assert sum(part.size for part in made) < 0.6 * 190**2
