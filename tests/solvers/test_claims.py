@@ -117,13 +117,15 @@ def test_wide_rows_are_left_to_working_sets_the_earlier_the_gentler_the_loss(wei
         assert choose_solver(alike, BUILT_IN).solver == "cd", "few columns, or classes that share rows"
 
 
-@pytest.mark.parametrize("variance, weight, rows", [(10.0, 1.0, 5000), (11.0, 1.0, 2000), (11.0, 100.0, 5024)])
+@pytest.mark.parametrize("variance, weight, rows", [(10.0, 1.0, 3500), (11.0, 1.0, 2000), (11.0, 100.0, 3170)])
 def test_a_variance_is_left_to_working_sets_where_it_would_cost_a_factorisation(variance, weight, rows):
     for m, chosen in ((rows - 50, "cd"), (rows + 50, "decomposition")):
         given = form(rbf(m), (HingeTerm(weight),), variance=variance)
         assert choose_solver(given, BUILT_IN).solver == chosen
         given.features.reuse()
         assert choose_solver(given, BUILT_IN).solver == "cd", "points of a path share the matrix"
+    wide = choose_solver(form(rbf(7900, 100), (HingeTerm(weight),), variance=variance), BUILT_IN)
+    assert wide.solver == ("cd" if variance == 10.0 else "decomposition")
 
 
 def test_nearly_hard_margins_over_sparse_rows():
