@@ -225,7 +225,11 @@ class BasisFeatures(LinearFeatures):
 
     def seconds_of_decision(self, n: int) -> float:
         """Wall seconds of coefficients and decision values of n multipliers, as far as a tile of values tells."""
-        return self.rows.tiled.tiles(single=False).seconds_of_value() * self.n_rows**2
+        return self._seconds_of_value * self.n_rows**2
+
+    @kept
+    def _seconds_of_value(self) -> float:
+        return self.rows.tiled.tiles(single=False).seconds_of_value()
 
     def most(self, alpha: np.ndarray) -> float:
         """Upper bound of the squared norm of `expand`: k(x, z)^2 <= k(x, x) k(z, z)."""

@@ -200,3 +200,12 @@ def test_the_complex_system_takes_fewer_passes_than_the_square(few, monkeypatch)
         taken.append(len(passes))
         monkeypatch.setattr(newton_cg, "_system", NewtonSystem)
     assert taken[0] < 0.5 * taken[1]
+
+
+def test_a_tile_of_a_basis_is_timed_once(monkeypatch):
+    timed, seconds = [], kernel_tiles.KernelTiles.seconds_of_value
+    monkeypatch.setattr(kernel_tiles.KernelTiles, "seconds_of_value", lambda self: timed.append(1) or seconds(self))
+    monkeypatch.setattr(basis, "COPY_BYTES", 0)
+    X, y, _ = data(1300)
+    assert mdlearn.fit("uldm", X, y, C=1e-4, time_limit=1000.0, solver="newton-cg", **RBF).certificate.converged
+    assert len(timed) <= 1
