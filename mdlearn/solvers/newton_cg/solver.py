@@ -8,6 +8,7 @@ multipliers, so that objective and bound cost no further product.
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import permutations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -186,6 +187,12 @@ class NewtonCGIterate:
     ) -> None:
         self.form, self.column, self.loss, self.constant = form, column, loss, kernel.constant
         self.free, self.kernel, self.tiles, self.single = form.bias == "free", kernel, kernel.tiles, True
+        pairs = permutations(enumerate(column.terms), 2)
+        self.opposite = [
+            (i, j)
+            for (i, s), (j, t) in pairs
+            if s.kind == t.kind == "squared" and (s.side, s.threshold) == (-t.side, t.threshold)
+        ]
 
     def _product(self, v: np.ndarray) -> Generator[None, None, np.ndarray]:
         out, own = np.zeros_like(v), np.flatnonzero(v)
@@ -238,7 +245,10 @@ class NewtonCGIterate:
         sigma = spread + variance * share
         if column.kappa > 0:
             sigma -= column.counts * (float(sigma.sum()) / column.total)
-        beta = np.clip(self.slopes + column.sides[:, None] * D * share, 0.0, column.caps)
+        beta = self.slopes + column.sides[:, None] * D * share
+        for s, t in self.opposite:  # beyond its kink a row is on the other term's side
+            beta[t] -= np.minimum(beta[s], 0.0)
+        beta = np.clip(beta, 0.0, column.caps)
         return beta, sigma, self.x - column.alpha(beta, sigma)
 
     def move(self, step: np.ndarray, b: float) -> Generator[None, None, bool]:

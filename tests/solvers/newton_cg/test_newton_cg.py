@@ -234,3 +234,21 @@ def test_exact_margins_do_not_begin_anew(few, monkeypatch):
     model = mdlearn.fit("lssvm", X, y, C=300.0, kernel="rbf", gamma=0.3, solver="newton-cg", tol=1e-6)
     assert model.certificate.converged and len(solutions) > 1
     assert len(products) < 1.6 * solutions[1]
+
+
+def test_multipliers_stand_for_coefficients_on_both_sides_of_a_kink(monkeypatch):
+    """A row whose coefficient and margin disagree about its side has a multiplier of the other term."""
+    missing, multipliers = [], newton_cg.NewtonCGIterate._multipliers
+
+    def noted(self, spread):
+        found = multipliers(self, spread)
+        missing.append(np.abs(found[2]).max() / np.abs(self.x).max() if self.x.any() else 0.0)
+        return found
+
+    monkeypatch.setattr(newton_cg.NewtonCGIterate, "_multipliers", noted)
+    monkeypatch.setattr(pivoted_cholesky, "MOST_PIVOTS", 20)
+    X, y, _ = data(600)
+    assert mdlearn.fit(
+        "lssvm", X, y, C=100.0, tol=1e-8, kernel="rbf", gamma=0.3, solver="newton-cg"
+    ).certificate.converged
+    assert len(missing) > 3 and max(missing) <= 1e-12
