@@ -5,6 +5,8 @@ summed apart: one long chain would wait for every sum. The compiler makes vector
 a version for wider vectors is chosen when the module is loaded. All do the same operations: the bits are the same.
 """
 
+from libc.stdint cimport uint16_t
+
 from mdlearn._solvers.clones cimport MDLEARN_LANES
 from mdlearn._solvers.exponential cimport mdlearn_exp_one_double
 from mdlearn._solvers.rows cimport real_t
@@ -76,6 +78,39 @@ cdef extern from *:
     }
     MDLEARN_LOOPS(double)
     MDLEARN_LOOPS(float)
+
+    /* Sums of 4 rows of values, FAR numbers apart, with `right`, and their share in those of n columns with `left`. */
+    MDLEARN_CLONES static void mdlearn_both_sides(
+        const uint16_t *K, Py_ssize_t far, Py_ssize_t n, const float *left, const float *right, double *across,
+        float *down)
+    {
+        const uint16_t *a = K, *b = K + far, *c = K + 2 * far, *d = K + 3 * far;
+        float A[MDLEARN_LANES] = {0}, B[MDLEARN_LANES] = {0}, C[MDLEARN_LANES] = {0}, D[MDLEARN_LANES] = {0};
+        Py_ssize_t j, k, whole = n - n % MDLEARN_LANES;
+        for (j = 0; j < whole; j += MDLEARN_LANES)
+            for (k = 0; k < MDLEARN_LANES; k++) {
+                const float r = right[j + k], p = a[j + k], q = b[j + k], s = c[j + k], t = d[j + k];
+                A[k] += p * r;
+                B[k] += q * r;
+                C[k] += s * r;
+                D[k] += t * r;
+                down[j + k] += (p * left[0] + q * left[1]) + (s * left[2] + t * left[3]);
+            }
+        for (j = whole; j < n; j++) {
+            const float r = right[j], p = a[j], q = b[j], s = c[j], t = d[j];
+            A[0] += p * r;
+            B[0] += q * r;
+            C[0] += s * r;
+            D[0] += t * r;
+            down[j] += (p * left[0] + q * left[1]) + (s * left[2] + t * left[3]);
+        }
+        for (k = 0; k < MDLEARN_LANES; k++) {
+            across[0] += A[k];
+            across[1] += B[k];
+            across[2] += C[k];
+            across[3] += D[k];
+        }
+    }
     """
     void mdlearn_exp_double(double *x, Py_ssize_t n) noexcept nogil
     void mdlearn_exp_float(float *x, Py_ssize_t n) noexcept nogil
@@ -83,6 +118,9 @@ cdef extern from *:
         const double *a, const double *B, Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, double *K) noexcept nogil
     void mdlearn_near_float(
         const float *a, const float *B, Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, float *K) noexcept nogil
+    void mdlearn_both_sides(
+        const uint16_t *K, Py_ssize_t far, Py_ssize_t n, const float *left, const float *right, double *across,
+        float *down) noexcept nogil
     double mdlearn_sum_double(const double *K, const double *coef, Py_ssize_t n) noexcept nogil
     double mdlearn_sum_float(const float *K, const float *coef, Py_ssize_t n) noexcept nogil
 
@@ -215,3 +253,41 @@ def add_products(const real_t[:, ::1] A, const real_t[:, ::1] B, const real_t[::
     check_sides(A, B, out.shape[0], coef.shape[0])
     with nogil:
         add_rows(A, B, coef, out)
+
+
+cdef void both_sides(
+    const uint16_t[:, ::1] K, const float[::1] left, const float[::1] right, double[::1] across, double[::1] down
+) noexcept nogil:
+    cdef Py_ssize_t i, k, n, j = 0, rows = K.shape[0] - K.shape[0] % 4
+    cdef float[CHUNK] sums
+    while j < K.shape[1]:
+        n = min(K.shape[1] - j, <Py_ssize_t> CHUNK)
+        for k in range(n):
+            sums[k] = 0.0
+        i = 0
+        while i < rows:
+            mdlearn_both_sides(&K[i, j], K.shape[1], n, &left[i], &right[j], &across[i], &sums[0])
+            i += 4
+        for i in range(rows, K.shape[0]):
+            for k in range(n):
+                across[i] += K[i, j + k] * right[j + k]
+                sums[k] += K[i, j + k] * left[i]
+        for k in range(n):
+            down[j + k] += sums[k]
+        j += CHUNK
+
+
+def add_both_sides(
+    const uint16_t[:, ::1] K, const float[::1] left, const float[::1] right, double[::1] across, double[::1] down
+):
+    """Add K right to `across` and K'left to `down`, for integers of 16 bits; sums within a tile are in float32.
+
+    Parameters
+    ----------
+    K : (n, m); left, across : (n,); right, down : (m,)
+    """
+    cdef Py_ssize_t n = K.shape[0], m = K.shape[1]
+    if left.shape[0] != n or across.shape[0] != n or right.shape[0] != m or down.shape[0] != m:
+        raise ValueError("a tile of kernel values needs a coefficient and a sum for each of its rows and columns")
+    with nogil:
+        both_sides(K, left, right, across, down)

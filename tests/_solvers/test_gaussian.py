@@ -76,3 +76,15 @@ def test_exponentials_have_the_bits_of_single_operations(dtype):
     K = x[None].copy()
     gaussian.exponentials(K)
     assert exact.dtype == dtype and np.array_equal(K[0][x > -87.0], exact[x > -87.0])
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (3, 20), (4, 16), (7, 37), (130, 1100)])
+def test_both_sides_of_a_tile_of_integers(n, m):
+    """Sums of integers that float32 holds are exact."""
+    rng = np.random.default_rng(n)
+    K = rng.integers(0, 65536 // m, (n, m)).astype(np.uint16)
+    left, right = (rng.integers(-3, 4, k).astype(np.float32) for k in (n, m))
+    across, down = np.ones(n), np.full(m, 2.0)
+    gaussian.add_both_sides(K, left, right, across, down)
+    np.testing.assert_array_equal(across, 1.0 + K.astype(float) @ right)
+    np.testing.assert_array_equal(down, 2.0 + K.T.astype(float) @ left)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +41,7 @@ class KernelTiles(ABC):
     n_rows: int
     dtype: Any  # float32 or float64: that of values, and of sums over a tile
     length: int  # numbers that a value is made of
+    bounded: bool = True  # whether all values are from 0 to 1
 
     @abstractmethod
     def take(self, index: np.ndarray) -> KernelTiles:
@@ -109,19 +110,27 @@ class KernelTiles(ABC):
                 if due(rows, columns):
                     yield
 
-    def _add_all(self, out: np.ndarray, coef: np.ndarray) -> Generator[None, None, None]:
-        """Add sum_j coef_j k(x_i, x_j) over all rows j to out_i, for every row i: a value serves both of its places."""
+    def _add_all(self, out: np.ndarray, coef: np.ndarray, first: int = 0) -> Generator[None, None, None]:
+        """Add sum_j coef_j k(x_i, x_j) over all rows j to out_i, for every row i: a value serves both of its places.
+
+        What the `first` tiles of the upper half add is left out.
+        """
         coef, due = np.ascontiguousarray(coef, dtype=self.dtype), self._beat()
+        for rows, columns, values in self.upper_half(first):
+            out[rows] += values @ coef[columns]
+            if rows.start != columns.start:
+                out[columns] += values.T @ coef[rows]
+            if due(rows, columns):
+                yield
+
+    def upper_half(self, first: int = 0) -> Iterator[tuple[slice, slice, np.ndarray]]:
+        """Rows, columns and values of the tiles on the diagonal and above it, without the `first` ones."""
         tiles = list(steps(self.n_rows, TILE_LENGTH))
         for k, columns in enumerate(tiles):
-            side = self._side(np.arange(columns.start, columns.stop))
-            for rows in tiles[: k + 1]:
-                values = self._values(rows, side)
-                out[rows] += values @ coef[columns]
-                if rows.start != columns.start:
-                    out[columns] += values.T @ coef[rows]
-                if due(rows, columns):
-                    yield
+            left = tiles[max(0, first - k * (k + 1) // 2) : k + 1]
+            side = self._side(np.arange(columns.start, columns.stop)) if left else None
+            for rows in left:
+                yield rows, columns, self._values(rows, side)
 
     def seconds_of_value(self) -> float:
         """Wall seconds that a value and its use take, as far as one tile tells."""
@@ -195,7 +204,7 @@ class ExactTiles(KernelTiles):
     def __init__(self, kernel: Kernel, rows: Rows) -> None:
         self.kernel, self.rows = kernel, rows
         self.n_rows, self.length = rows.shape
-        self.dtype = np.float64
+        self.dtype, self.bounded = np.float64, kernel.name == "rbf"
 
     def take(self, index: np.ndarray) -> ExactTiles:
         return ExactTiles(self.kernel, self.rows.take(index))

@@ -51,22 +51,20 @@ class BasisSystem:
         self.known: tuple[float, np.ndarray] | None = None
 
     def prepare(self) -> Generator[None, None, None]:
-        """Make orthonormal vectors of the partial factor, and its eigenvalues."""
-        m, r = self.factor.shape
-        squares, self.vectors = np.zeros(r), np.empty((m, r))
-        for rows in steps(m, ROWS_PER_PRODUCT):
-            self.vectors[rows] = self.factor[rows] * self.counts[rows, None]
-            squares += np.square(self.vectors[rows]).sum(axis=0)
+        """Find the eigenvalues of the factored part of A: its vectors are the columns of the factor."""
+        squares = np.zeros(self.factor.shape[1])
+        for rows in steps(self.factor.shape[0], ROWS_PER_PRODUCT):
+            squares += np.square(self.factor[rows] * self.counts[rows, None]).sum(axis=0)
             yield
         values = np.sqrt(squares)
-        self.vectors /= values
-        self.shares = values / (values - 1j * self.tau)
+        self.shares = (1.0 / squares * (values / (values - 1j * self.tau)))[:, None]
         yield
 
     def _preconditioned(self, V: np.ndarray) -> np.ndarray:
         """(B - i tau)^-1 V for the part B of A that is factored."""
-        inner = self.vectors.T @ _as_real(V)
-        return (V - _as_complex(self.vectors @ _as_real(self.shares[:, None] * _as_complex(inner)))) * (1j / self.tau)
+        weights = self.counts[:, None]
+        inner = _as_complex(self.factor.T @ (weights * _as_real(V)))
+        return (V - _as_complex(weights * (self.factor @ _as_real(self.shares * inner)))) * (1j / self.tau)
 
     def _times(self, V: np.ndarray) -> Generator[None, None, np.ndarray]:
         """(A - i tau) V."""

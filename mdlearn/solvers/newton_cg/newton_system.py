@@ -13,12 +13,13 @@ condition, preconditioned by I + H'L L'H with a partial Cholesky factor L of K.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mdlearn.data.features.kernel_tiles import KernelTiles, SquaredTiles
+from mdlearn.data.rows.rows import steps
 from mdlearn.forms.margin import Column
 
 SLIGHT_CURVATURE = 1e-2
@@ -44,12 +45,20 @@ class KernelProducts:
         Of the matrix with the constant.
     constant : float
         Added to every entry: 1 for a regularized bias, else 0.
+    unrounded : KernelTiles, SquaredTiles or None
+        Of values that are not kept, where those of `tiles` are rounded further.
     """
 
     tiles: KernelTiles | SquaredTiles
     diagonal: np.ndarray
     factor: np.ndarray
     constant: float
+    unrounded: KernelTiles | SquaredTiles | None = None
+
+    def without_rounding(self) -> KernelProducts:
+        """Return the same with values that are not rounded further than single precision."""
+        assert self.unrounded is not None
+        return replace(self, tiles=self.unrounded, unrounded=None)
 
 
 class NewtonSystem:
@@ -85,23 +94,19 @@ class NewtonSystem:
         self.along = self._down(np.ones_like(T))
 
     def prepare(self) -> Generator[None, None, None]:
-        """Factor the preconditioner."""
-        used, r = self.used, self.kernel.factor.shape[1]
+        """Factor the preconditioner, I + H'L L'H."""
+        used, L = self.used, self.kernel.factor
         self.tiles = self.kernel.tiles if used.shape[0] == self.kernel.tiles.n_rows else self.kernel.tiles.take(used)
-        W, S = np.empty((used.shape[0], r)), np.eye(r)
-        towards = np.zeros(r)
-        for start in range(0, used.shape[0], ROWS_PER_PRODUCT):
-            rows = slice(start, start + ROWS_PER_PRODUCT)
-            W[rows] = self.kernel.factor[used[rows]]
-            W[rows] *= self.root[rows, None]
-            towards += self.u[rows] @ W[rows]
+        S, towards = np.eye(L.shape[1]), np.zeros(L.shape[1])
+        for rows in steps(used.shape[0], ROWS_PER_PRODUCT):
+            towards += (self.u[rows] * self.root[rows]) @ L[used[rows]]
             yield
-        for start in range(0, used.shape[0], ROWS_PER_PRODUCT):
-            rows = slice(start, start + ROWS_PER_PRODUCT)
-            W[rows] -= np.multiply.outer(self.theta * self.u[rows], towards)
-            S += W[rows].T @ W[rows]
+        for rows in steps(used.shape[0], ROWS_PER_PRODUCT):
+            part = L[used[rows]] * self.root[rows, None]
+            part -= np.multiply.outer(self.theta * self.u[rows], towards)
+            S += part.T @ part
             yield
-        self.W, self.S = W, cho_factor(S, overwrite_a=True, check_finite=False)
+        self.S = cho_factor(S, overwrite_a=True, check_finite=False)
         yield
 
     def _up(self, d: np.ndarray) -> np.ndarray:
@@ -120,7 +125,9 @@ class NewtonSystem:
 
     def _preconditioned(self, r: np.ndarray) -> np.ndarray:
         """The preconditioner's inverse times r."""
-        return r - self.W @ cho_solve(self.S, self.W.T @ r, check_finite=False)
+        v, L = np.zeros(self.kernel.factor.shape[0]), self.kernel.factor
+        v[self.used] = self._up(r)
+        return r - self._down((L @ cho_solve(self.S, L.T @ v, check_finite=False))[self.used])
 
     def _times(self, d: np.ndarray) -> Generator[None, None, np.ndarray]:
         """(I + H'K H) d."""

@@ -28,6 +28,13 @@ from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.newton_cg.basis_system import BasisSystem
 from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
+from mdlearn.solvers.newton_cg.stored_tiles import (
+    ROUNDED_CURVATURE,
+    ROUNDED_UNITS,
+    StoredTiles,
+    stored_bytes,
+    storing_pays,
+)
 from mdlearn.solvers.systems.operations import (
     GENTLE_LOSS,
     MATRIX_ROWS,
@@ -44,6 +51,11 @@ SINGLE_GAP = 1e-3
 """Gap down to which margins are made of products in single precision."""
 UNBALANCED_SHARE = 1e-9
 """Share of its terms from which the sum of coefficients, which a free bias needs to be 0, is no rounding."""
+ROUNDED_FALL = 0.5
+"""Share of a gap that a step over rounded values may leave where margins are exact; beyond, they mislead."""
+PRODUCTS_OF_ROOT = 4.0
+"""Products of a solution per root of the condition that the partial factor leaves, whose trace is taken to be spread
+over as many directions again: 80 of 32,561 rows of a9a at C = 100, and 7 at C = 1."""
 STALLED_STEPS, LEAST_FALL = 5, 1e-10
 """Steps without progress after which rounding is taken to be reached; relative fall of the objective that is some."""
 
@@ -51,8 +63,10 @@ BASIS_ROWS = 9000
 """The same number for a basis of all rows: beyond 3,000 of them a path has no decomposition of their matrix either.
 
 3,000 rows of ijcnn1, C = 1e-4: 1.05 CPU s, `direct` 2.2."""
-SYSTEM_ENTRY_BYTES = 16.0
-"""Bytes for an entry of the partial factor: its own, and those of a Newton system's."""
+CACHE_OF_PRODUCTS = 1.4e9
+"""Bytes that are kept, by default: 1,000 columns of a partial factor and half of a rounded matrix of 33,000 rows."""
+FACTOR_ENTRY_BYTES = 16.0
+"""Bytes of the cache for an entry of the partial factor, which has half of them: it takes half of the cache at most."""
 
 
 class NewtonCG(Solver):
@@ -67,7 +81,7 @@ class NewtonCG(Solver):
     kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
     offsets: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
-    options: ClassVar[dict[str, Any]] = {"cache": memory.CACHE_BYTES}
+    options: ClassVar[dict[str, Any]] = {"cache": CACHE_OF_PRODUCTS}
 
     def refusal(self, form: Any) -> str | None:
         """Refuse all but kernels made of inner products; return why, or None."""
@@ -85,25 +99,35 @@ class NewtonCG(Solver):
         return Claim(steps_of_fit(form) * columns_of_kernel_operations(form, rows), told)
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return all options; `cache` is the number of bytes that the partial factor may take, with what it becomes."""
+        """Return all options; `cache` is the number of bytes that partial factor and kernel values may take."""
         options = super().check_options(given)
         options["cache"] = check_number(options["cache"], "solver option cache", low=memory.LEAST_CACHE_BYTES)
         return options
 
     def require_memory(self, form: MarginForm, options: dict[str, Any], at_once: int) -> None:
-        """Ask for the rows in single precision, the partial factor once, and as much for every column in work."""
+        """Ask for the rows in single precision, what is kept, and as much as the making of the factor may take."""
         m, d = form.features.rows.shape
-        r = partial_factor_columns(m, options["cache"] / SYSTEM_ENTRY_BYTES)
-        size = memory.NEGLIGIBLE_BYTES + 4.0 * m * (d + 2) + 8.0 * m * r
-        size += at_once * (8.0 * m * r + 16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
+        r = partial_factor_columns(m, options["cache"] / FACTOR_ENTRY_BYTES)
+        held = min(options["cache"] - 8.0 * m * r, stored_bytes(m, _rounds(form)))
+        size = memory.NEGLIGIBLE_BYTES + 4.0 * m * (d + 2) + 8.0 * m * r + max(8.0 * m * r, held)
+        size += at_once * (16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Return the matrix as products, with a partial factor of it."""
+        """Return the matrix as products, with a partial factor of it; what values the cache has room for are kept."""
         features, constant = _features_by_products(form), float(form.bias == "regularized")
-        rank = partial_factor_columns(features.n_rows, options["cache"] / SYSTEM_ENTRY_BYTES)
+        rank = partial_factor_columns(features.n_rows, options["cache"] / FACTOR_ENTRY_BYTES)
         L = yield from features.partial_factor(rank, constant)
-        return KernelProducts(features.columns(single=True), features.squares_at_most(), L, constant)
+        tiles, diagonal, rounded = features.columns(single=True), features.squares_at_most(), _rounds(form)
+        own = tiles.tiles if isinstance(tiles, SquaredTiles) else tiles
+        rest = float(diagonal.sum()) + constant * features.n_rows - float(np.einsum("ij,ij->", L, L))
+        products = PRODUCTS_OF_ROOT * np.sqrt(1.0 + _steepest(form) * max(rest, 0.0) / L.shape[1])
+        if not (own.bounded and storing_pays(own.length, products)):
+            return KernelProducts(tiles, diagonal, L, constant)
+        held = StoredTiles(own, options["cache"] - 8.0 * L.size, rounded)
+        yield from held.fill()
+        kept = SquaredTiles(held, tiles.weights) if isinstance(tiles, SquaredTiles) else held
+        return KernelProducts(kept, diagonal, L, constant, tiles if rounded else None)
 
     def iterate(
         self,
@@ -118,7 +142,7 @@ class NewtonCG(Solver):
         loss: SquaredTerms | SmoothLosses = SquaredTerms(column) if squared else SmoothLosses(column)
         current = NewtonCGIterate(form, column, loss, shared)
         yield from current.begin()
-        system, model, share = None, np.empty(0), ROUGH_STEP
+        kernel, system, model, share = shared, None, np.empty(0), ROUGH_STEP
         best, lowest, stalled, single = np.inf, np.inf, 0, True
         while True:
             yield Offer(current.report, current.gap, current.seconds_of_report)
@@ -129,12 +153,16 @@ class NewtonCG(Solver):
             stalled = 0 if fallen or current.gap < 0.9 * best else stalled + 1
             if current.gap > 0.1 * best:
                 share = max(CLOSEST_STEP, 0.1 * share)
+            lost = stalled > STALLED_STEPS or (not single and current.gap > ROUNDED_FALL * best)
             best, lowest = min(best, current.gap), min(lowest, current.objective)
+            if lost and kernel.unrounded is not None:
+                kernel, system, share, stalled = kernel.without_rounding(), None, EXACT_STEP, 0
+                yield from current.sharpened()
             if stalled > STALLED_STEPS:
                 break
             D = current.curvatures.sum(axis=0)
             if system is None or not np.array_equal(D, model):
-                system, model = _system(column, shared, form.bias == "free", D), D
+                system, model = _system(column, kernel, form.bias == "free", D), D
                 yield from system.prepare()
             while True:
                 step, b = yield from system.solve(current.gradient, current.balance, share)
@@ -143,7 +171,9 @@ class NewtonCG(Solver):
                     break
                 share = max(CLOSEST_STEP, 0.01 * share)
             if not moved and not (yield from current.sharpened()):
-                break
+                if kernel.unrounded is None:
+                    break
+                kernel, system = kernel.without_rounding(), None
         yield current.report()
 
 
@@ -153,6 +183,18 @@ def _system(column: Column, kernel: KernelProducts, free: bool, D: np.ndarray) -
     if squared and column.kappa > 0 and not D.any():
         return BasisSystem(column, kernel, free)
     return NewtonSystem(column, kernel, free, D)
+
+
+def _steepest(form: MarginForm) -> float:
+    """Largest curvature that a row's loss and variance can have, but for terms that bend more than squared ones."""
+    columns = form.columns
+    return max((c.kappa + sum(2.0 * t.weight for t in c.terms)) * float(c.counts.max()) for c in columns)
+
+
+def _rounds(form: MarginForm) -> bool:
+    """Whether values rounded to 16 bits lead the steps on a form: their errors are small beside 1 / curvature."""
+    # The largest eigenvalue of a symmetric matrix of errors drawn evenly from half a unit on either side.
+    return _steepest(form) * np.sqrt(form.features.n_rows / 3.0) <= ROUNDED_CURVATURE * ROUNDED_UNITS
 
 
 def _features_by_products(form: MarginForm) -> BasisFeatures | KernelFeatures:
