@@ -23,6 +23,8 @@ CGROUP_FILES = {
 """By controller as /proc/self/cgroup names it: version 2 has one hierarchy without a name."""
 
 
+UNLIMITED_BYTES = 2.0**62
+"""Bytes of a control group's limit from which there is none: version 1 writes a number of this size."""
 CACHE_BYTES, LEAST_CACHE_BYTES = 1e9, 1e6
 """Bytes of kernel values and factors that an engine without a matrix keeps of a problem: by default, and at least."""
 NEGLIGIBLE_BYTES = 1e7
@@ -81,10 +83,12 @@ def _bytes_left_by_cgroups() -> float:
 def _bytes_left_by_cgroup(folder: Path, limit: str, use: str, cached: str) -> float:
     """Bytes of memory that one control group leaves; infinity without a limit."""
     try:
-        most, used = (folder / limit).read_text().strip(), float((folder / use).read_text())
-        entries = (folder / "memory.stat").read_text().splitlines()
+        most = (folder / limit).read_text().strip()
+        if most == "max" or float(most) >= UNLIMITED_BYTES:  # the other files cost as much as a small fit
+            return float("inf")
+        used, entries = float((folder / use).read_text()), (folder / "memory.stat").read_text().splitlines()
         free = sum(float(line.split()[1]) for line in entries if line.startswith(f"{cached} "))
-        return float("inf") if most == "max" else max(float(most) - used + free, 0.0)
+        return max(float(most) - used + free, 0.0)
     except (OSError, ValueError):
         return float("inf")
 

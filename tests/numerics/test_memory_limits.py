@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +53,17 @@ def test_control_groups(version, inside, root):
     assert memory.available_bytes() <= memory._bytes_left_by_cgroups()
     with pytest.raises(mdlearn.InsufficientMemory, match=r"a matrix needs 0\.04 GB"):
         memory.require(4e7, "a matrix", "go")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_of_a_group_without_a_limit_one_file_is_read(version, root, monkeypatch):
+    """Reading all of them takes as long as a small fit."""
+    root("proc/self/cgroup", "0::/\n" if version == 2 else "4:memory:/\n")
+    group(root, "." if version == 2 else "memory", "max" if version == 2 else 2**63 - 4096, 90_000_000, 0, version)
+    names, read = [], Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda self, *given: (names.append(self.name), read(self, *given))[1])
+    assert memory._bytes_left_by_cgroups() == np.inf
+    assert names == ["cgroup", memory.CGROUP_FILES["" if version == 2 else "memory"][0]]
 
 
 def test_a_container_that_sees_the_path_of_its_host(root):
