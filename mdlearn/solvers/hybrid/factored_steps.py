@@ -45,28 +45,33 @@ def conjugate_gradient_step(
     of the present second derivatives needs no iteration.
     """
     problem, ridge, bends, u, slope = system
+    rows, y = problem.affine_stored, problem.y  # products of second derivatives do without the signs
     factor = inverse if isinstance(inverse, SmoothFactor) else None
 
     def solve(b: np.ndarray) -> np.ndarray:
         return b / inverse if factor is None else cholesky.cholesky_solve(factor.L, b)
 
-    p, dz, r = np.zeros_like(slope), np.zeros_like(u), -slope
+    p, change, r = np.zeros_like(slope), np.zeros_like(u), -slope
     s = v = solve(r)
     rho = first = float(r @ s)
     enough, used = residual * residual * float(r @ r), 0
     while used < most and rho > energy * first and float(r @ r) > enough:
-        q = problem.margins(v)
+        q = rows.dot(v)
         yield
-        product = ridge * v + problem.adjoint(bends * q)
+        product = rows.adjoint(bends * q)
+        product += ridge * v
         bend = float(v @ product)
         if not bend > 0.0:  # or no number
             break
         length = rho / bend
-        p, dz, r = p + length * v, dz + length * q, r - length * product
+        p += length * v
+        change += length * q
+        r -= length * product
         s, last = solve(r), rho
         rho = float(r @ s)
         v, used = s + (rho / last) * v, used + 1
         yield
+    dz = y * change
     towards = u - bends * dz
     if factor is not None:
         q = problem.margins(s)

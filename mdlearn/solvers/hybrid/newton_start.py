@@ -8,21 +8,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.common.warm_start import start_multipliers
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
-from mdlearn.solvers.hybrid.loss_column import LossColumn, SmoothFactor
+from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import SOFT_STEPS_AHEAD, STEPS_AHEAD, newton_price_against_sweeps, sweeps_alone
 
 ROWS_PER_COLUMN, SAMPLE = 40, 8
 """Rows per column from which every so many-th row tells where to begin."""
-SAMPLE_STEPS, SAMPLE_GAP, HINGE_SAMPLE_GAP = 12, 1e-2, 1e-3
-"""Most steps on a sample, and the gap at which they end."""
+SAMPLE_STEPS, SAMPLE_GAP, HINGE_SAMPLE_GAP, SAMPLE_FALL = 12, 1e-2, 1e-3, 0.05
+"""Most steps on a sample, the gaps at which they end, and the share of a smooth loss that the last of them takes off:
+less than that is left, and the sample itself is further off. Bounds tell so only some steps later."""
 STEEPNESS, FLAT_STEEPNESS, FLAT = 2.0, 8.0, 2.0
 """Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are below the last."""
-SAMPLED_ROWS, FEW_SAMPLED_ROWS, LEAST_STEP_OF_FEW = 16, 8, 4
-"""Rows per column of the smallest sample that Newton steps begin on, and where more would be half of all: then there is
+SAMPLED_ROWS, FEW_SAMPLED_ROWS, LEAST_STEP_OF_FEW = (32, 16), 8, 4
+"""Rows per column of the smallest sample that Newton steps begin on, the first that are no half of all; else there is
 one if every so many-th row is enough. On usps, of 28 rows per column, fits without a sample take 0.8 of the time."""
 DESCENT_STEEPNESS, VARIED_STEEPNESS = 20.0, 5.0
 """Cap times |x|^2 above which coordinate ascent is not worth its sweeps beside a sample; with a variance term."""
@@ -110,20 +112,18 @@ def sweeps_beat_narrow_steps(problem: LossColumn) -> bool:
 def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNewton]:
     """Newton start of the hybrid solver on a logistic loss: on samples of growing size, then on all rows."""
     ridge = problem.quadratic.times(np.ones(problem.width))
-    w, alpha = starting_coefficients(problem), starting_row_weights(problem)
-    afresh, factor = problem.column.start is None and not problem.small, None
-    step = _step_of_first_sample(problem) if afresh else 0
+    w, alpha, last = starting_coefficients(problem), starting_row_weights(problem), 0
+    step = _step_of_first_sample(problem) if problem.column.start is None and not problem.small else 0
     while step > 2:
         sample = problem.sample(step)
         some = SmoothNewton(sample, ridge, w, np.zeros(sample.n_rows))
-        yield from newton_steps_for_start(some, SAMPLE_GAP)
+        yield from newton_steps_for_start(some, SAMPLE_GAP, SAMPLE_FALL)
         alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, step)
-        if some.factor is not None and step // SAMPLE <= 2:
-            bends = np.zeros(problem.n_rows)
-            bends[::step] = some.factor.bends
-            factor = SmoothFactor(some.factor.L, bends)
-        w, step = some.w, step // SAMPLE
-    return SmoothNewton(problem, ridge, w, alpha, factor)
+        w, last, step = some.w, step, step // SAMPLE
+    newton = SmoothNewton(problem, ridge, w, alpha)
+    if last:
+        yield from with_heartbeat(newton.renew(newton.evenly_sampled(last)), None)
+    return newton
 
 
 def newton_start_from_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
@@ -138,7 +138,7 @@ def _squared_hinge_sample_start(problem: LossColumn) -> Generator[None, None, Se
     while step > 2:
         sample = problem.sample(step)
         some = SemismoothNewton(sample, w, sample.caps, 0.0, np.zeros(sample.n_rows))
-        yield from newton_steps_for_start(some, SAMPLE_GAP)
+        yield from newton_steps_for_start(some, SAMPLE_GAP, SAMPLE_FALL)
         alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, step)
         w, step = some.w, step // SAMPLE
     return SemismoothNewton(problem, w, problem.caps, 0.0, alpha)
@@ -187,13 +187,17 @@ def warm_envelopes(problem: LossColumn) -> tuple[np.ndarray, np.ndarray, float]:
     return w, centre, starting_steepness(problem, w, between)
 
 
-def newton_steps_for_start(newton: SemismoothNewton | SmoothNewton, gap: float) -> Generator[None, None, None]:
-    """Take at most SAMPLE_STEPS Newton steps on an easier problem, to a relative gap, for a Newton start."""
-    taken = 0
+def newton_steps_for_start(
+    newton: SemismoothNewton | SmoothNewton, gap: float, fall: float = -math.inf
+) -> Generator[None, None, None]:
+    """Make steps towards a Newton start, until they close the gap, or the objective falls by a small share of it."""
+    taken, before = 0, newton.objective
     for new in newton.steps():
         taken += new
-        if taken >= SAMPLE_STEPS or (new and newton.gap <= gap * abs(newton.objective)):
+        size, fell = abs(newton.objective), before - newton.objective
+        if taken >= SAMPLE_STEPS or (new and (newton.gap <= gap * size or fell <= fall * size)):
             return
+        before = newton.objective
         yield None
 
 
@@ -229,9 +233,12 @@ def steepness_after_sweeps(problem: LossColumn, w: np.ndarray, beta: np.ndarray)
 
 def _step_of_first_sample(problem: LossColumn) -> int:
     """Step from row to row of the first sample of a Newton start; up to 2 there is none."""
-    step = problem.n_rows // (SAMPLED_ROWS * problem.width)
+    for rows in SAMPLED_ROWS:
+        step = problem.n_rows // (rows * problem.width)
+        if step > 2:
+            return step
     few = problem.n_rows // (FEW_SAMPLED_ROWS * problem.width)
-    return step if step > 2 else few if few >= LEAST_STEP_OF_FEW else 1
+    return few if few >= LEAST_STEP_OF_FEW else 1
 
 
 def starting_row_weights(problem: LossColumn) -> np.ndarray:

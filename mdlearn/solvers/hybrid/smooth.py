@@ -38,8 +38,8 @@ OTHER_STEP = 0.1
 FLAT_LOSS = 1e-6
 """Share of its largest second derivative that a loss is taken to have at least along a free bias: the steps of one that
 bends nowhere near its margins would have no end."""
-RESIDUAL_SHARE, LEAST_RESIDUAL_SHARE = 0.1, 1e-3
-"""Residual of conjugate gradients, as a share of the slope: at most, and at least."""
+RESIDUAL_SHARE, EARLY_RESIDUAL_SHARE, LEAST_RESIDUAL_SHARE = 0.3, 0.1, 1e-2
+"""Residual of conjugate gradients, as a share of the slope: at most, also where a factor may follow, and at least."""
 GRADIENT_ITERATIONS = 100
 """Most iterations of a step."""
 STEP_ENERGY, LEAST_STEP_ENERGY = 0.03, 1e-4
@@ -94,17 +94,10 @@ class SmoothNewton:
     kept : float
         Share of the first ones that is still in it.
     factor : SmoothFactor or None
-        Of the second derivatives of a sample first, then of the last that were factored.
+        Of the last second derivatives that were factored.
     """
 
-    def __init__(
-        self,
-        problem: LossColumn,
-        ridge: np.ndarray,
-        w: np.ndarray,
-        alpha: np.ndarray,
-        factor: SmoothFactor | None = None,
-    ) -> None:
+    def __init__(self, problem: LossColumn, ridge: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> None:
         self.problem, self.ridge, self.w, self.alpha, self.kept = problem, ridge, w, alpha, 1.0
         self.sharpness = float(problem.column.terms[0].alpha)  # type: ignore[union-attr]
         self.free = bool(problem.rows.constant and ridge[-1] == 0)
@@ -116,7 +109,8 @@ class SmoothNewton:
         factoring = OPERATION_ON_MATRIX * float(d) ** 3 / 3.0
         self.factorable = d <= PRECONDITIONER_COLUMNS and factoring <= FACTOR_PASSES * problem.stored.n_entries
         self.first, self.factoring, self.exact = 0.0, factoring, self._cheap(factoring)
-        self.factor, self.fresh, self.worn, self.iterated = factor, False, False, False
+        self.factor: SmoothFactor | None = None
+        self.fresh, self.worn, self.iterated = False, False, False
         self.block = None
         if problem.small:
             self.block = SmoothBlock(problem.block())
@@ -129,7 +123,8 @@ class SmoothNewton:
         """The matrix of second derivatives."""
         return RunningWeightedGram(self.problem.stored, self.problem.rows.constant, self.ridge, None)
 
-    def _operations(self) -> float:
+    @kept
+    def operations(self) -> float:
         """Operations on entries that the matrix of second derivatives takes, without its factor."""
         rows, (m, d) = self.problem.stored, self.problem.stored.shape
         outer = (SCALED_ENTRY + OPERATION_ON_MATRIX * d) * float(m) * d
@@ -140,9 +135,9 @@ class SmoothNewton:
         """Whether the matrix of second derivatives costs no more than the iterations that take its place."""
         (m, d), most = self.problem.stored.shape, EXACT_PASSES * self.problem.stored.n_entries
         if not self.factorable:
-            return self._operations() + factoring <= most
+            return self.operations + factoring <= most
         # The preconditioner is factored, too, and made of some of the rows.
-        return self._operations() * (1.0 - min(1.0, PRECONDITIONER_ROWS * d / m)) <= most
+        return self.operations * (1.0 - min(1.0, PRECONDITIONER_ROWS * d / m)) <= most
 
     def evaluate(self) -> None:
         """Multipliers, second derivatives and objective at the present margins."""
@@ -290,13 +285,11 @@ class SmoothNewton:
 
     def _direction(self, slope: np.ndarray) -> Generator[bool, None, SmoothStep]:
         """Newton step against a slope: by a factor, which lasts while its iterations are cheap, or by the diagonal."""
-        p, bends, ridge = self.problem, self.bends, self.ridge.copy()
-        if self.free:
-            ridge[-1] = max(self.least_bend - float(bends.sum()), 0.0)
+        p, bends, ridge = self.problem, self.bends, self._step_ridge()
         if self.factorable and (self.worn or (self.factor is None and self.exact)):
-            yield from self._renew(ridge)
+            yield from self.renew()
         pass_price = ITERATION_PASSES * p.stored.n_entries  # of an iteration
-        price = self._operations() * (1.0 if self.exact else min(1.0, PRECONDITIONER_ROWS * p.width / p.n_rows))
+        price = self.operations * (1.0 if self.exact else min(1.0, PRECONDITIONER_ROWS * p.width / p.n_rows))
         price += self.factoring
         system = SmoothSystem(p, ridge, bends, self.u, slope)
         if self.factor is not None:
@@ -307,24 +300,34 @@ class SmoothNewton:
         else:
             size = float(np.linalg.norm(slope))
             self.first = max(self.first, size)
-            residual = min(RESIDUAL_SHARE, max(LEAST_RESIDUAL_SHARE, math.sqrt(size / self.first)))
+            most_left = EARLY_RESIDUAL_SHARE if self.factorable else RESIDUAL_SHARE
+            residual = min(most_left, max(LEAST_RESIDUAL_SHARE, math.sqrt(size / self.first)))
             work = conjugate_gradient_step(system, self._diagonal(), residual, 0.0, GRADIENT_ITERATIONS)
         made = yield from with_heartbeat(work, False)
         spent = RENEWAL_STEPS * made.iterations * pass_price
         self.worn = self.factorable and spent > price
-        self.exact |= self.worn and self._operations() < spent
+        self.exact |= self.worn and self.operations < spent
         return made
 
-    def _renew(self, ridge: np.ndarray) -> Generator[bool, None, None]:
-        """Factor the present second derivatives, or those of a sample of the rows."""
-        chosen = self.bends.copy() if self.exact else self._sampled(PRECONDITIONER_ROWS * self.w.shape[0])
+    def _step_ridge(self) -> np.ndarray:
+        """The ridge of a step: a free bias has one where no loss bends."""
+        ridge = self.ridge.copy()
+        if self.free:
+            ridge[-1] = max(self.least_bend - float(self.bends.sum()), 0.0)
+        return ridge
+
+    def renew(self, sampled: np.ndarray | None = None) -> Generator[bool, None, None]:
+        """Factor the present second derivatives, or those of a sample of the rows; `sampled` has its own."""
+        exact, chosen = self.exact and sampled is None, sampled
+        if chosen is None:
+            chosen = self.bends.copy() if exact else self._sampled(PRECONDITIONER_ROWS * self.w.shape[0])
         for _ in self.sum.to(chosen):
             yield False
         M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
-        M[-1, -1] += ridge[-1] - self.ridge[-1]
+        M[-1, -1] += self._step_ridge()[-1] - self.ridge[-1]
         self.factor = SmoothFactor((yield from with_heartbeat(cholesky.cholesky(M), False)), chosen)
-        self.fresh, self.worn = self.exact, False
-        if self.exact and not self.w.any():
+        self.fresh, self.worn = exact, False
+        if exact and not self.w.any():
             self.problem.factors[self.problem.n_rows] = self.factor
             self.sum.D = None  # as for the columns that take the factor: the next matrix is the same, to the bit
 
@@ -333,6 +336,16 @@ class SmoothNewton:
         factor = self.problem.factors.get(self.problem.n_rows)
         if factor is not None and np.array_equal(factor.bends, self.bends):
             self.factor, self.fresh = factor, True
+
+    def evenly_sampled(self, step: int) -> np.ndarray:
+        """Second derivatives of every so many-th row that stand for all; not of the rows that a sample began with.
+
+        At the solution of a sample its own rows bend less than others do: it has fitted their noise.
+        """
+        bends, weights = self.bends, np.zeros(self.problem.n_rows)
+        weights[step // 2 :: step] = bends[step // 2 :: step]
+        seen = float(weights.sum())
+        return weights * (float(bends.sum()) / seen) if seen > 0 else weights
 
     def _sampled(self, size: int) -> np.ndarray:
         """Weights of about so many rows that stand for all: the rows that bend the most, and every so many-th other.

@@ -19,11 +19,11 @@ BIASES = ["none", "regularized", "free"]
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Matrices, and steps, by the number of their rows."""
+    """Matrices, and steps, by the number of their rows; a matrix is of those with a weight."""
     matrices, steps, one = [], [], smooth.SmoothNewton._bound
     go = RunningWeightedGram.to
     monkeypatch.setattr(
-        RunningWeightedGram, "to", lambda self, *given: (matrices.append(self.rows.shape[0]), go(self, *given))[1]
+        RunningWeightedGram, "to", lambda self, D, *more: (matrices.append(np.count_nonzero(D)), go(self, D, *more))[1]
     )
     monkeypatch.setattr(
         smooth.SmoothNewton,
@@ -103,6 +103,41 @@ def test_steps_on_all_rows_begin_with_the_factor_of_a_sample(bias, counted):
     whole = [k for k, rows in enumerate(steps) if rows == 6000]
     assert model.certificate.converged and 0 < len(whole) <= 3 and steps[0] <= 2000
     assert matrices.count(6000) == max(0, len(whole) - 2)
+
+
+def test_the_factor_of_a_sample_is_not_of_the_rows_that_it_began_with(monkeypatch):
+    """They have fitted their noise, and bend less; those of the factor stand for the bends of all rows."""
+    X, y = sample(6000, 80, noise=4.0)
+    samples, factors, take, renew = [], [], LossColumn.sample, smooth.SmoothNewton.renew
+
+    def noted(self, *given):
+        yield from renew(self, *given)
+        if self.problem.n_rows == 6000:
+            factors.append((self.factor.bends, self.bends.copy(), self.fresh))
+
+    monkeypatch.setattr(LossColumn, "sample", lambda self, step: (samples.append(step), take(self, step))[1])
+    monkeypatch.setattr(smooth.SmoothNewton, "renew", noted)
+    assert mdlearn.fit(Logistic, X, y, C=0.5, solver="hybrid", tol=1e-2).certificate.converged
+    chosen, bends, fresh = factors[0]
+    assert not chosen[:: samples[-1]].any() and 0 < np.count_nonzero(chosen) <= 2000 and not fresh
+    assert chosen.sum() == pytest.approx(bends.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("fall, taken", [(-np.inf, 4), (0.05, 3), (0.7, 2)])
+def test_steps_for_a_start_end_where_the_objective_hardly_falls(fall, taken):
+    """The bound of squared hinges and logistic losses says so only steps later."""
+    values = iter([50.0, 30.0, 29.5, 29.4])
+    newton = SimpleNamespace(objective=100.0, gap=1e6)
+
+    def steps():
+        for value in values:
+            newton.objective = value
+            yield 1
+
+    newton.steps = steps
+    for _ in newton_start.newton_steps_for_start(newton, 1e-2, fall):
+        pass
+    assert 4 - len(list(values)) == taken
 
 
 @pytest.mark.parametrize("full", [smooth.FULL_STEP, -1.0])
