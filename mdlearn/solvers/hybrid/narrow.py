@@ -36,8 +36,9 @@ from mdlearn.solvers.hybrid.smooth import (
     steps_until_crawling,
 )
 
-NUMBERS_OF_ROWS, NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 15, 11, 11, 8
-"""Numbers that steps keep of every row, and of every column: on hinges, on logistic losses."""
+HINGE_NUMBERS_OF_ROWS, NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 15, 11, 11, 8
+"""Numbers that steps keep of every row, and of every column: on hinges, which number the free rows beside, on logistic
+losses."""
 NARROW_SAMPLE, FAR_FALL = 16, 0.03
 """Rows per column in the first matrices of logistic losses, and share of the objective that their steps are to fall by.
 Over 2,000 to 8,000 rows fits take 0.6 to 0.9 of the time without; so do 0.1 and 0.01, over other numbers of columns."""
@@ -108,7 +109,7 @@ class NarrowLogisticSteps(NarrowSteps):
             problem.caps,
             starting_row_weights(problem),
             problem.pulled,
-            np.empty((LOGISTIC_NUMBERS_OF_ROWS, m)),
+            rows.table()[:LOGISTIC_NUMBERS_OF_ROWS],
             np.empty((LOGISTIC_NUMBERS_OF_COLUMNS, n + ROOM)),
             np.zeros((n, n + ROOM)),
             rows.room(),
@@ -144,12 +145,11 @@ class NarrowHinges(NarrowSteps):
 
     def __init__(self, problem: LossColumn, rows: NarrowRows, begun: StartingEnvelopes | None = None) -> None:
         super().__init__(problem)
-        column, (n, m) = problem.column, rows.T.shape
+        column, n = problem.column, rows.T.shape[0]
         A, L, self.pulled = rows.quadratic(column)
         if column.kappa == 0:
             self.pulled = problem.pulled
-        soft, caps, free = problem.soft, problem.caps, np.empty(m, dtype=np.int64)
-        table, vectors = np.empty((NUMBERS_OF_ROWS, m)), np.empty((NUMBERS_OF_COLUMNS, n + ROOM))
+        soft, caps, table = problem.soft, problem.caps, rows.table()
         self.newton = narrow_newton.NarrowNewton(
             rows.T,
             column.y,
@@ -159,11 +159,11 @@ class NarrowHinges(NarrowSteps):
             A,
             L,
             self.pulled,
-            table,
-            vectors,
+            table[:HINGE_NUMBERS_OF_ROWS],
+            np.empty((NUMBERS_OF_COLUMNS, n + ROOM)),
             np.zeros((n, n + ROOM)),
             rows.room(),
-            free,
+            table[HINGE_NUMBERS_OF_ROWS].view(np.int64),
             problem.kink,
             soft,
             GROWTH,
