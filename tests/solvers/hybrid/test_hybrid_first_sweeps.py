@@ -51,10 +51,12 @@ def counted(monkeypatch):
 
 NARROW_CASES = {
     "few entries": ("hinge", indicators(1600, 6, 5), {"C": 0.05}, True),
-    "few entries, variance": ("hinge", indicators(1600, 6, 5), {"C": 0.01, "v": 0.5}, True),
+    "few entries, variance": ("hinge", indicators(2200, 6, 5), {"C": 0.01, "v": 0.5}, True),
+    "few entries, variance, fewer rows": ("hinge", indicators(2000, 6, 5), {"C": 0.01, "v": 0.5}, False),
     "many columns": ("hinge", full(800, 60), {"C": 0.05}, True),
     "many columns, squared": ("squared", full(800, 60), {"C": 0.005}, True),
-    "light loss": ("hinge", full(3000, 12), {"C": 0.005}, True),
+    "light loss": ("hinge", full(5200, 12), {"C": 0.005}, True),
+    "light loss, fewer rows": ("hinge", full(3000, 12), {"C": 0.005}, False),
     "few columns": ("hinge", full(3000, 12), {"C": 0.05}, False),
     "few columns, squared": ("squared", full(3000, 12), {"C": 0.005}, False),
     "variance": ("hinge", full(800, 60), {"C": 0.05, "v": 0.5}, False),
