@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,12 @@ from mdlearn.testing.sources import check_source
 
 SECONDS_PER_NAME = 600.0
 """Wall seconds that the checks of one installed name may take by default."""
+SECONDS_TO_EXIT_BY_ITSELF = 5.0
+"""Wall seconds beyond the limit after which a process of checks that has not ended itself is ended."""
+CLAUSE_AT_LIMIT = re.compile(
+    r"^Timeout .*? in (\w+)\n  File [^\n]* in (?:hold_clauses|_fault_of_check)$", re.DOTALL | re.MULTILINE
+)
+"""Clause in the traceback of a process of checks that ended itself at the limit: the last one that was called."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,11 @@ def _checked_in_process(kind: str, name: str, time_limit: float) -> tuple[int, t
     """Number of clauses that hold for an installed name, and its faults, found out by another process."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
-        call = "import sys; from mdlearn.testing.installed import check_name; check_name(*sys.argv[1:])"
+        call = (
+            f"import faulthandler, sys; faulthandler.dump_traceback_later({time_limit!r}, exit=True); "
+            "from mdlearn.testing.installed import check_name; check_name(*sys.argv[1:])"
+        )
+        slow = f"its checks took more than {time_limit:g} s and were ended"
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
             done = subprocess.run(
@@ -106,13 +117,16 @@ def _checked_in_process(kind: str, name: str, time_limit: float) -> tuple[int, t
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                timeout=time_limit,
+                timeout=time_limit + SECONDS_TO_EXIT_BY_ITSELF,
             )
         except subprocess.TimeoutExpired:
-            return 0, (f"its checks took more than {time_limit:g} s and were ended",)
+            return 0, (slow,)
         if answer.is_file():
             held, faults = json.loads(answer.read_text(encoding="utf-8"))
             return held, tuple(faults)
+    if done.stderr.startswith("Timeout (") or "\nTimeout (" in done.stderr:
+        at = CLAUSE_AT_LIMIT.search(done.stderr)
+        return 0, (slow + (f" in {at[1]}" if at else ""),)
     last = (done.stderr.strip().splitlines() or ["without a word"])[-1]
     return 0, (f"the process of its checks ended with status {done.returncode} ({last})",)
 

@@ -126,7 +126,7 @@ def test_what_hangs_or_ends_python_is_a_fault_of_its_own(site, capsys):
     site.add("ending-plugin", ENDS)
     assert main(["plugins", "--check", "--time-limit", "8"]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "ending-plugin 1.0: kernel hangs: its checks took more than 8 s and were ended",
+        "ending-plugin 1.0: kernel hangs: its checks took more than 8 s and were ended in kernel_repeats_itself",
         "ending-plugin 1.0: kernel leaves: the process of its checks ended with status 3 (without a word)",
         "ending-plugin 1.0: kernel right: 1 of 1 hold",
     ]
