@@ -84,7 +84,7 @@ def _command_parsers(
         own = choice.add_parser(
             name,
             help=command.summary,
-            description=command.description or command.summary.capitalize(),
+            description=command.description or command.summary[:1].upper() + command.summary[1:],
             epilog=command.epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter if command.epilog else argparse.HelpFormatter,
         )

@@ -17,7 +17,7 @@ PLUGIN = """
 
     class Count(mdlearn.Command):
         name = "count"
-        summary = "count words"
+        summary = "count words of English"
         epilog = "example: %(prog)s a b"
 
         def add_arguments(self, parser):
@@ -55,7 +55,10 @@ def test_a_command_runs(site, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["--help"])
     assert stopped.value.code == 0
-    assert "count words" in " ".join(capsys.readouterr().out.split())
+    assert "count words of English" in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(SystemExit):
+        main(["count", "--help"])
+    assert "\nCount words of English\n" in capsys.readouterr().out, "names in a summary keep their capitals"
     assert main(["plugins"]) == 0
     assert capsys.readouterr().out == "words 1.0: commands count; ok\n"
 
