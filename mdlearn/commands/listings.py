@@ -58,7 +58,9 @@ class Solvers(Command):
             options = ", ".join(f"{key}={value!r}" for key, value in cls.options.items())
             print(f"{name}: {cls.purpose}" + (f"\n    options: {options}" if options else ""))
             if cls.claims is not Solver.claims:
-                print(f"    claims for 'auto': {(inspect.getdoc(cls.claims) or 'undocumented').splitlines()[0]}")
+                print(
+                    f"    claims for 'auto': {inspect.cleandoc(cls.claims.__doc__ or 'undocumented').splitlines()[0]}"
+                )
         print("solver='auto' takes the engine with the cheapest claim; a model has all of them as solver_claims")
         return 0
 
@@ -145,5 +147,5 @@ def _check_listed_plugins(time_limit: float) -> int:
         for outcome in check_installed(time_limit):
             print(outcome, flush=True)
             faults += len(outcome.faults)
-    print("everything holds" if not faults else f"{faults} faults", file=sys.stderr)
+    print("everything holds" if not faults else f"{faults} fault{'s' * (faults > 1)}", file=sys.stderr)
     return min(faults, 1)

@@ -9,6 +9,7 @@ from plugin_cases import Site
 from scipy.optimize import minimize
 
 import mdlearn
+from mdlearn.cli import main
 from mdlearn.extend import HingeTerm, Parameter, Terms
 from mdlearn.testing import check_solver
 
@@ -99,6 +100,18 @@ def test_a_faulty_claim_is_told_with_plugin_and_method(body, told, site):
         mdlearn.fit("svm", X, y)
     assert str(raised.value).startswith(f"solver 'claims' of claims-solver 1.0 is faulty: Claims.claims {told}")
     assert mdlearn.fit("svm", X, y, solver="hybrid").certificate.converged, "who names an engine is not affected"
+
+
+def test_the_listing_has_the_docstring_of_its_own_method(site, capsys):
+    told = {"return None": "undocumented", '"""Cheap always."""': "Cheap always."}
+    for number, (body, line) in enumerate(told.items()):
+        name = f"claims{number}"
+        site.add(
+            f"{name}-solver",
+            ENGINE.format(body="pass").replace("Claims.asked += 1", body).replace('"claims"', f'"{name}"'),
+        )
+        assert main(["solvers"]) == 0
+        assert f"\n{name}: says what it costs\n    claims for 'auto': {line}\n" in capsys.readouterr().out
 
 
 def test_what_it_refuses_it_cannot_claim(site):
