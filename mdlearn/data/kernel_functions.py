@@ -21,7 +21,7 @@ class KernelFunction:
     summary : str
         One line, best the formula.
     parameters : mapping of str to Parameter
-        Declared as those of an objective (see `mdlearn.objectives.base`); users give them to `mdlearn.fit`.
+        Declared as those of an objective (see `mdlearn.extend.Parameter`); users give them to `mdlearn.fit`.
     rows : {"numbers", "any"}
         "any": X is a list of objects of any kind (strings, sequences, graphs), and `values` gets lists of them.
     examples : sequence

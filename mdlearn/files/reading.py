@@ -57,6 +57,19 @@ class ReadingOptions:
 def read_for_fit(path: str, options: ReadingOptions, dtype: Any = np.float64) -> Table:
     """Read rows and labels of a data file for a fit, with the names of columns where the file has them.
 
+    Parameters
+    ----------
+    path : str
+    options : ReadingOptions
+    dtype : dtype, default float64
+        Type of the rows.
+
+    Returns
+    -------
+    Table
+        With `X`, the rows, an array or a CSR matrix; `y`, their labels; and `named`, `X` with the names of its
+        columns, as `mdlearn.fit` takes it.
+
     Raises
     ------
     ValueError, OSError, ImportError

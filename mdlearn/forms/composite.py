@@ -281,7 +281,7 @@ class Composite(Problem):
     def residual(self, look: CompositeEvaluation) -> float | None:
         """Return None where h is convex; else what first-order conditions leave open, in units of the form.
 
-        The certificate is then `mdlearn.forms.proof.judge_residual`, and `bound` is not asked for.
+        The certificate is then that of `mdlearn.extend.judge_residual`, and `bound` is not asked for.
 
         Parameters
         ----------

@@ -233,7 +233,7 @@ class Terms:
         v >= 0.
     mean : float
         a >= 0.
-    loss : tuple of HingeTerm, LogisticTerm and GivenTerm (see `mdlearn.forms.given.GivenLoss.terms`)
+    loss : tuple of HingeTerm, LogisticTerm and GivenTerm (see `mdlearn.extend.GivenLoss.terms`)
         Summed over rows, each row counted by its weight. A list becomes a tuple.
     ridge : float
         1, or 0 for an objective without 1/2 |w|^2.
@@ -241,7 +241,7 @@ class Terms:
         Factor > 0 of the whole objective: other weights of 1/2 |w|^2 are written as unit * (1/2 |w|^2 + rest / unit).
     penalty : float
         Factor of the sum over features of the length of their coefficients (L1 for one column, else L2,1).
-    coefficient_terms : tuple of NormTerm and LimitTerm (see `mdlearn.forms.penalised.coefficient_terms`)
+    coefficient_terms : tuple of NormTerm and LimitTerm of `mdlearn.extend`
         Other penalties of the coefficients, and linear constraints on them. A list becomes a tuple.
     """
 

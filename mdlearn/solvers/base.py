@@ -44,7 +44,7 @@ class Report:
         The point that these values belong to.
     residual : float, optional
         For a problem that is not convex: what first-order conditions leave open, as its certificate takes it (see
-        `mdlearn.forms.proof.judge_residual`). lower_bound is -inf then.
+        `mdlearn.extend.judge_residual`). lower_bound is -inf then.
     row_dots : int, optional
         Products with single rows so far, where an engine counts them.
     """
@@ -114,7 +114,8 @@ class Solver:
         Whether it reaches any `tol` that rounding allows, in reasonable time, on every problem it takes. Not so:
         methods that end where a paper says, or that crawl on problems of bad condition.
     kinds : frozenset of str
-        Kinds of loss terms that it takes (see `mdlearn.forms.losses`).
+        Kinds of loss terms that it takes: "hinge" and "squared" (hinges of power 1 and 2), "constraint" (of infinite
+        weight), "logistic", "given" and "native".
     needs_ridge : bool
         Whether it needs the squared norm in the objective.
     offsets : bool
@@ -394,6 +395,6 @@ class Solver:
         Returns
         -------
         bool or None
-            Whether another engine should go on, where `mdlearn.solvers.auto` names one for that.
+            Whether a follower should go on, which mdlearn names for some of its own engines; of others, nothing.
         """
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
 from pathlib import Path
@@ -11,10 +12,14 @@ from odd_forms import X, Y, adding, method
 from plugin_cases import FAULTS, GOOD, Site, offering
 
 import mdlearn
+import mdlearn.extend
 from mdlearn.cli import main
 from mdlearn.plugins import discovery, hookspecs, records
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+TEXT = (DOCS / "plugins.md").read_text(encoding="utf-8")
+REFERENCE = (DOCS / "api" / "extending.rst").read_text(encoding="utf-8")
+LISTED = frozenset(re.findall(r"^\.\. (?:auto|py:)\w+:: mdlearn\.extend\.(\w+)$", REFERENCE, re.MULTILINE))
 
 
 def table(head):
@@ -45,6 +50,26 @@ def test_hooks_states_and_fields():
     fields = [field.name for field in dataclasses.fields(records.PluginRecord)]
     assert re.findall(r"`(\w+)`", listed) == fields
     assert callable(mdlearn.list_plugins) and f"`{discovery.DISABLE}=mdlearn-odm,other`" in TEXT
+
+
+def test_names_of_the_examples_are_in_the_reference():
+    trees = [ast.parse(code) for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)]
+    found = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    used = {one.name for node in found if node.module == "mdlearn.extend" for one in node.names}
+    missing = used - LISTED - set(mdlearn.__all__)
+    assert len(used) > 25 and not missing, sorted(missing)
+    assert set(LISTED) <= set(mdlearn.extend.__all__)
+
+
+def test_modules_that_it_names_are_public():
+    """A plugin imports from no other, so a page for its author names no other."""
+    public = {*mdlearn.__all__, *mdlearn._SUBMODULES, "extend", "testing"}
+    assert set(re.findall(r"`mdlearn\.(\w+)", TEXT)) <= public
+    for cls in (mdlearn.Objective, mdlearn.Solver, mdlearn.KernelFunction, *map(vars(mdlearn.extend).get, LISTED)):
+        methods = [one for name, one in vars(cls).items() if name[0] != "_"] if isinstance(cls, type) else []
+        texts = [one.__doc__ or "" for one in (cls, *methods)]
+        named = {name for text in texts for name in re.findall(r"mdlearn\.(\w+)", text)}
+        assert named <= public, (cls, named - public)
 
 
 @pytest.mark.parametrize("row", table("| a plugin | is told |"))

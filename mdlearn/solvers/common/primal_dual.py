@@ -109,7 +109,21 @@ def primal_dual_report(state: PrimalDual, element: np.ndarray, beta: np.ndarray,
 
 
 def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> Report:
-    """Report primal and dual values of a point whose margins z are known."""
+    """Report primal and dual values of a point whose margins z are known.
+
+    Parameters
+    ----------
+    form : MarginForm
+    column : Column
+    point : Point
+        With coefficients of its own.
+    z : ndarray of shape (m,)
+        Scores y f(x) at these coefficients, with the intercept; targets are not taken off yet.
+
+    Returns
+    -------
+    Report
+    """
     assert point.coef is not None
     objective = objective_at(column, z, form.norm(point.coef, point.intercept))[0]
     return Report.estimated(objective, feasible_dual(form, column, point.beta, point.sigma)[0], point)
