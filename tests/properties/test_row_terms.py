@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
 import mdlearn
-from mdlearn.extend import HingeTerm, RowTerms, Terms
+from mdlearn.extend import HingeTerm, RowTerms, Terms, row_values
 from mdlearn.plugins.registry import registry
 from mdlearn.solvers.auto import FOLLOWERS
 from mdlearn.solvers.coordinate_descent import solver as coordinate_descent
@@ -285,6 +285,21 @@ def test_wrong_weights_are_told(given, told):
     X, y, *_ = sample()
     with pytest.raises((ValueError, TypeError), match=told):
         fit(objective_of(LOSSES["hinge"][0]), X, y, **given)
+
+
+def test_numbers_below_what_a_parameter_allows_are_told_with_its_name_and_row():
+    class Costs(objective_of(LOSSES["hinge"][0])):
+        def row_terms(self, data, params):
+            return RowTerms(weights=row_values(data, params["weights"], "costs", low=0.0))
+
+    X, y, *_ = sample()
+    costs = np.r_[np.full(20, 2.0), 0.0, -0.5, -7.0, 1.0]
+    with pytest.raises(ValueError, match=r"^costs needs to be numbers >= 0, one per row of X; got -0\.5 in row 21\b"):
+        fit(Costs, X, y, weights=costs)
+    counted = np.where(costs < 0, 0.0, 1.0)  # rows of weight 0 are not there, but rows keep their numbers
+    assert fit(Costs, X, y, weights=costs, sample_weight=counted).certificate.converged
+    with pytest.raises(ValueError, match=r"got -7\.0 in row 22\b"):
+        fit(Costs, X, y, weights=costs, sample_weight=np.arange(24) != 21)
 
 
 def test_other_answers_of_row_terms_are_a_fault():
