@@ -10,12 +10,12 @@ def values(
     variance: float,
     mean: float,
     bias: int,
-    w: np.ndarray,
+    w: np.ndarray | None,
     b: float,
-    own: np.ndarray,
+    own: np.ndarray | None,
     sigma: np.ndarray,
     beta: np.ndarray,
     alpha: np.ndarray,
     z: np.ndarray,
     sums: np.ndarray,
-) -> tuple[float, float, float, float]: ...
+) -> tuple[float, float, float, float, float]: ...

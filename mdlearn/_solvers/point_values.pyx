@@ -9,7 +9,7 @@ from libc.math cimport INFINITY, fabs
 
 from mdlearn._solvers.hinge_loops cimport hinge_loss, hinge_squares, sum_of
 from mdlearn._solvers.logistic_loops cimport mdlearn_logistic_entropy, mdlearn_logistic_loss
-from mdlearn._solvers.row_pass cimport mdlearn_row_products, mdlearn_row_sums
+from mdlearn._solvers.row_pass cimport mdlearn_row_products, mdlearn_row_sum, mdlearn_row_sums
 from mdlearn._solvers.rows cimport inner
 
 cdef enum:
@@ -138,27 +138,32 @@ def values(
     ----------
     X : (m, d); y, counts, own, sigma : (m,); caps : (T, m); terms : (T, 6); total : sum of the counts; bias : 0 without
     one, 1 where it is regularized, 2 where it is free: then without a variance; w, b : coefficients; own : numbers of
-    the rows that they are made of; sigma : multipliers of the variance. beta : (T, m), changed in place. Written: alpha
-    : (m,), what the multipliers stand for; z : (m,), margins; sums : (3, d), of the rows times alpha, of the rows times
-    `own`, and of the squares of the columns.
+    the rows that they are made of; w and own None: those that the multipliers stand for, and so is a regularized b;
+    sigma : multipliers of the variance. beta : (T, m), changed in place. Written: alpha : (m,), what the multipliers
+    stand for; z : (m,), margins; sums : (3, d), of the rows times alpha, and where w is given, of the rows times `own`,
+    and of the squares of the columns.
 
     Returns
     -------
-    float, float, float, float
-        Objective at w and b, dual value of the multipliers, minus infinity where shrinking them does not balance a free
-        bias, smallest margin of a row that counts, and mean square of what w (and b) lack to be made of `own`, in units
-        of its length times that of the column.
+    float, float, float, float, float
+        Objective at w and b, b itself, dual value of the multipliers, minus infinity where shrinking them does not
+        balance a free bias, smallest margin of a row that counts, and mean square of what w (and b) lack to be made of
+        `own`, in units of its length times that of the column.
     """
     cdef Py_ssize_t i, t, m = X.shape[0], d = X.shape[1], n_terms = terms.shape[0]
     cdef double kappa = 2.0 * variance / total, lower = 0.0, objective, least = INFINITY, held
+    cdef bint given = own is not None
+    cdef const double *coef
     if m == 0 or d == 0 or n_terms == 0 or terms.shape[1] != NUMBERS or bias < UNBIASED or bias > FREE:
         raise ValueError("rows, columns or terms are missing")
-    if y.shape[0] != m or counts.shape[0] != m or own.shape[0] != m or sigma.shape[0] != m or alpha.shape[0] != m:
+    if y.shape[0] != m or counts.shape[0] != m or sigma.shape[0] != m or alpha.shape[0] != m:
         raise ValueError("rows and numbers of rows differ in length")
     if caps.shape[0] != n_terms or beta.shape[0] != n_terms or caps.shape[1] != m or beta.shape[1] != m:
         raise ValueError("multipliers, their caps and the terms do not fit each other")
-    if z.shape[0] != m or sums.shape[0] != 3 or sums.shape[1] != d or w.shape[0] != d:
+    if z.shape[0] != m or sums.shape[0] != 3 or sums.shape[1] != d or given != (w is not None):
         raise ValueError("coefficients and sums do not fit the rows")
+    if given and (w.shape[0] != d or own.shape[0] != m):
+        raise ValueError("coefficients and what they are made of do not fit the rows")
     with nogil:
         for i in range(m):
             alpha[i] = sigma[i]
@@ -175,18 +180,23 @@ def values(
             lower += term_bound(&terms[t, 0], &beta[t, 0], &counts[0], &caps[t, 0], m)
             for i in range(m):
                 alpha[i] += terms[t, SIDE] * y[i] * beta[t, i]
-        mdlearn_row_sums(&X[0, 0], m, d, &alpha[0], &own[0], &sums[0, 0], &sums[1, 0], &sums[2, 0])
-        mdlearn_row_products(&X[0, 0], m, d, &w[0], &z[0])
+        if given:
+            coef = &w[0]
+            mdlearn_row_sums(&X[0, 0], m, d, &alpha[0], &own[0], &sums[0, 0], &sums[1, 0], &sums[2, 0])
+        else:
+            coef, b = &sums[0, 0], sum_of(&alpha[0], m) if bias == REGULARIZED else b
+            mdlearn_row_sum(&X[0, 0], m, d, &alpha[0], &sums[0, 0])
+        mdlearn_row_products(&X[0, 0], m, d, coef, &z[0])
         for i in range(m):
             z[i] = y[i] * (z[i] + b)
             if counts[i] > 0.0:
                 least = min(least, z[i])
-        objective = 0.5 * inner(&w[0], &w[0], d) + distribution(z, counts, total, variance, mean)
+        objective = 0.5 * inner(coef, coef, d) + distribution(z, counts, total, variance, mean)
         lower -= 0.5 * inner(&sums[0, 0], &sums[0, 0], d)
         for t in range(n_terms):
             objective += term_loss(&terms[t, 0], &z[0], &counts[0], m)
         if bias == REGULARIZED:
             held = sum_of(&alpha[0], m)
             objective, lower = objective + 0.5 * b * b, lower - 0.5 * held * held
-        held = missed(w, b - sum_of(&own[0], m), own, sums, bias == REGULARIZED)
-    return objective, lower, least, held
+        held = missed(w, b - sum_of(&own[0], m), own, sums, bias == REGULARIZED) if given else 0.0
+    return objective, b, lower, least, held

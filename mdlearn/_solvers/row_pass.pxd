@@ -31,6 +31,24 @@ cdef extern from *:
         }
     }
 
+    /* p = X' u, for m rows of d columns. */
+    MDLEARN_CLONES static void mdlearn_row_sum(
+        const double *X, Py_ssize_t m, Py_ssize_t d, const double *u, double *MDLEARN_ALONE p)
+    {
+        Py_ssize_t i, j;
+        for (j = 0; j < d; j++)
+            p[j] = 0.0;
+        for (i = 0; i + 4 <= m; i += 4) {
+            const double *a = X + i * d, *b = a + d, *c = b + d, *e = c + d;
+            const double u0 = u[i], u1 = u[i + 1], u2 = u[i + 2], u3 = u[i + 3];
+            for (j = 0; j < d; j++)
+                p[j] += (u0 * a[j] + u1 * b[j]) + (u2 * c[j] + u3 * e[j]);
+        }
+        for (; i < m; i++)
+            for (j = 0; j < d; j++)
+                p[j] += u[i] * X[i * d + j];
+    }
+
     /* p = X' u, q = X' v and the sum of squares of every column, for m rows of d columns. */
     MDLEARN_CLONES static void mdlearn_row_sums(
         const double *X, Py_ssize_t m, Py_ssize_t d, const double *u, const double *v, double *MDLEARN_ALONE p,
@@ -61,6 +79,7 @@ cdef extern from *:
     """
     void mdlearn_row_products(
         const double *X, Py_ssize_t m, Py_ssize_t d, const double *w, double *z) noexcept nogil
+    void mdlearn_row_sum(const double *X, Py_ssize_t m, Py_ssize_t d, const double *u, double *p) noexcept nogil
     void mdlearn_row_sums(
         const double *X, Py_ssize_t m, Py_ssize_t d, const double *u, const double *v, double *p, double *q,
         double *squares) noexcept nogil

@@ -11,7 +11,7 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates import explicit, margin
-from mdlearn.forms.certificates.explicit import values_in_one_pass
+from mdlearn.forms.certificates.explicit import values_in_one_pass, values_of_multipliers
 from mdlearn.forms.column import Column
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import MarginForm, Point
@@ -201,6 +201,64 @@ def test_fits_are_certified_as_step_by_step(case, monkeypatch):
     np.testing.assert_array_equal(quick.coef_, slow.coef_)
     np.testing.assert_allclose(quick.dual_coef_, slow.dual_coef_, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(quick.duals, slow.duals, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("distribution", [(0.0, 0.0), (0.0, 0.4), (0.9, 0.4)])
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_values_of_multipliers_are_those_of_the_coefficients_they_stand_for(loss, bias, distribution):
+    form, column, point = problem(loss, bias, distribution)
+    alone = Point(point.beta, point.sigma)
+    found = values_of_multipliers(form, column, alone)
+    if bias == "free":
+        assert found is None, "the intercept moves"
+        return
+    X, alpha = form.features.rows.X.astype(LONG), expected(form, column, point)[3]
+    made = Point(point.beta, point.sigma, X.T @ alpha, alpha.sum() if bias == "regularized" else LONG(0))
+    objective, bound, beta, _ = expected(form, column, made)
+    assert found.primal[0] == pytest.approx(float(objective), rel=1e-13)
+    assert found.proof.lower == pytest.approx(float(bound), rel=1e-13)
+    assert found.primal[2] == pytest.approx(float(made.intercept), rel=1e-12, abs=1e-13)
+    np.testing.assert_allclose(found.primal[1], made.coef.astype(float), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(found.own, alpha.astype(float), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(found.proof.beta, beta.astype(float), rtol=1e-14, atol=1e-15)
+    assert not np.shares_memory(found.proof.beta, point.beta)
+
+
+def test_an_intercept_beside_multipliers_may_be_better_than_theirs():
+    form, column, point = problem("hinge", "regularized")
+    told = [values_of_multipliers(form, column, Point(point.beta, point.sigma, intercept=b)) for b in (0.0, 0.3)]
+    assert told[0] is not None and told[1] is None
+
+
+def test_coefficients_come_with_what_they_are_made_of():
+    form, column, point = problem("hinge", "regularized")
+    for coef, own in ((point.coef, None), (None, point.alpha), (point.coef[1:], point.alpha)):
+        with pytest.raises(ValueError, match="do not fit the rows"):
+            explicit._values(form, column, point, coef, own)
+
+
+@pytest.mark.parametrize("case", ["svm", "lsvm", "ldm", "weights", "tight"])
+def test_multipliers_are_certified_as_step_by_step(case, monkeypatch):
+    name, given, _ = CALLS[case]
+    X, y = rows_of_two_kinds()
+    told = []
+
+    def counted(*given):
+        told.append(values_of_multipliers(*given))
+        return told[-1]
+
+    monkeypatch.setattr(margin, "values_of_multipliers", counted)
+    call = {"tol": 1e-5, "solver": "cd", **given}
+    quick = mdlearn.fit(name, X, y, **call)
+    assert any(one is not None for one in told)
+    monkeypatch.setattr(margin, "values_of_multipliers", lambda *given: None)
+    slow = mdlearn.fit(name, X, y, **call)
+    for one in ("objective", "lower_bound"):
+        assert getattr(quick.certificate, one) == pytest.approx(getattr(slow.certificate, one), rel=1e-12)
+    assert quick.certificate.converged and slow.certificate.converged
+    np.testing.assert_allclose(quick.coef_, slow.coef_, rtol=1e-12)
+    np.testing.assert_allclose(quick.dual_coef_, slow.dual_coef_, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("change", [np.float32, np.asfortranarray], ids=["float32", "by columns"])

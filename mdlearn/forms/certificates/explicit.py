@@ -61,22 +61,38 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point) -> Explic
     So where rows are no small array by rows, where terms differ from row to row, where the coefficients are not those
     that the dual ones make, or where margins just miss a threshold.
     """
+    if form.bias == "free" and (column.kappa > 0 or column.kinds == {"hinge"}):
+        return None
+    # Copies: the engine may go on writing into its arrays, for the next column.
+    return _values(form, column, point, np.array(point.coef, float), np.array(point.alpha, float))
+
+
+def values_of_multipliers(form: MarginForm, column: Column, point: Point) -> ExplicitValues | None:
+    """Values in one pass for the certificate of a point's multipliers, and of the coefficients that these stand for.
+
+    None as for `values_in_one_pass`, and where the intercept is free, or may be better than theirs.
+    """
+    moved = point.coef is None and point.intercept != 0.0
+    if form.ridge == 0 or form.bias == "free" or (form.bias == "regularized" and moved):
+        return None
+    return _values(form, column, point, None, None)
+
+
+def _values(
+    form: MarginForm, column: Column, point: Point, coef: np.ndarray | None, own: np.ndarray | None
+) -> ExplicitValues | None:
+    """Values in one pass over explicit rows: of coefficients and what they are made of, or of multipliers alone."""
     features, terms = form.features, column.table
     if terms is None or type(features) is not LinearFeatures or features.ridge is not None:
         return None
-    rows, free = features.rows.whole, form.bias == "free"
+    rows = features.rows.whole
     if features.dtype != np.float64 or type(rows) is not np.ndarray or not rows.flags.c_contiguous:
         return None
     m, d = rows.shape
     if m > ONE_PASS_ROWS:
         return None
-    if free and (column.kappa > 0 or column.kinds == {"hinge"}):
-        return None
-    # Copies: the engine may go on writing into its arrays, for the next column.
-    coef, own, beta = np.array(point.coef, float), np.array(point.alpha, float), np.array(point.beta, float)
-    alpha, z, sums = np.empty(m), np.empty(m), np.empty((3, d))
-    intercept = float(point.intercept)
-    objective, lower, least, missed = point_values.values(
+    beta, alpha, z, sums = np.array(point.beta, float), np.empty(m), np.empty(m), np.empty((3, d))
+    objective, intercept, lower, least, missed = point_values.values(
         rows,
         np.ascontiguousarray(column.y),
         np.ascontiguousarray(column.counts),
@@ -87,7 +103,7 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point) -> Explic
         column.mean,
         BIASES.index(form.bias),
         coef,
-        intercept,
+        float(point.intercept),
         own,
         np.ascontiguousarray(point.sigma, float),
         beta,
@@ -95,6 +111,8 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point) -> Explic
         z,
         sums,
     )
+    if coef is None or own is None:
+        coef, own = sums[0], alpha
     short = "logistic" not in column.kinds and growth_of_margin(column, least, MISSED_BY_ROUNDING) != 1.0
     if short or not missed <= (ROUNDED_SUM * EPS) ** 2 or not np.count_nonzero(coef):
         return None

@@ -22,7 +22,7 @@ from operator import itemgetter
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.explicit import Dual, values_in_one_pass
+from mdlearn.forms.certificates.explicit import Dual, values_in_one_pass, values_of_multipliers
 from mdlearn.forms.certificates.primal import improved_primal, primal
 from mdlearn.forms.certificates.representer import representer
 from mdlearn.forms.certificates.rounding import (
@@ -141,6 +141,9 @@ Proven = tuple[Dual, Solution]
 
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Proven:
     """Certify a margin form by its multipliers' representer: coefficients and dual coefficients then say the same."""
+    found = values_of_multipliers(form, column, point)
+    if found is not None:
+        return found.proof, _certified_as_stored(form, column, found.primal, found.proof, found.own, tol)
     proof = feasible_dual(form, column, point.beta, point.sigma)
     return proof, _certified_representer(form, column, point, proof, tol)
 
