@@ -104,7 +104,10 @@ cdef class NarrowNewton:
                     around[k], steep[k] = 0.0, 1.0 / softness[k] if softness[k] > 0.0 else 0.0
                 else:
                     around[k], steep[k] = share * centre[k], steepness * counts[k]
-            margins(self, W, Z)
+            if w is None:
+                memset(row(self, Z), 0, self.m * sizeof(double))
+            else:
+                margins(self, W, Z)
             evaluate(self)
 
     def steps(self, int most, double share):
