@@ -54,13 +54,13 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
     kinds = form.kinds if isinstance(form, MarginForm) else frozenset()
     for cls in engines:
         asked[cls.name] = None
-        if cls.claims is Solver.claims or not given.keys() <= cls.options.keys():
+        if cls.claims is Solver.claims or (given and not given.keys() <= cls.options.keys()):
             continue
-        engine, claim = cls(), None
-        if class_is_foreign(cls):
-            claim = _foreign_claim(engine, form)
-        elif kinds <= cls.kinds:
-            claim = engine.claims(form)
+        foreign = class_is_foreign(cls)
+        if not (foreign or kinds <= cls.kinds):
+            continue
+        engine = cls()
+        claim = _foreign_claim(engine, form) if foreign else engine.claims(form)
         if claim is not None:
             asked[cls.name] = claim.operations
             cost = bool(given) and _lacks_memory(engine, form, given), claim.operations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -241,7 +240,7 @@ class Driver(LimitedRun):
 
     def _watched(self, work: Generator[State | None, None, Any]) -> Any:
         """Run work to its end and return its result; its states are recorded, and after each the clock is looked at."""
-        with closing(work):
+        try:
             while True:
                 try:
                     state = next(work)
@@ -252,6 +251,8 @@ class Driver(LimitedRun):
                 elif not self.stopped:  # what other threads were still about to report is of no interest
                     self.record(state)
                 self.late()
+        finally:
+            work.close()
 
     def _with_rest(self, solved: list[_Solved | None], works: list[Work], later: LaterProblems | None) -> list[_Solved]:
         """Answer for the problems whose turn did not come: tens of thousands may be left, of which nothing is made."""
