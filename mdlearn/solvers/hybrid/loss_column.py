@@ -30,6 +30,8 @@ from mdlearn.solvers.systems.scatter import Scatters
 DSYRK, DPOSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
 WHOLE_BLOCK_ENTRIES = 1 << 17
 """Entries up to which steps in compiled code go over all rows as one dense block."""
+FEW_ROWS_SHARE = 0.2
+"""Share of dense rows up to which a product with these is worth their copy."""
 OPERATION_ON_MATRIX = 0.25
 """Time of an operation on dense matrices, in that of one on entries of rows."""
 
@@ -220,6 +222,14 @@ class LossColumn:
         """R'u."""
         return self.affine_stored.adjoint(self.y * u)
 
+    def adjoint_of_few(self, u: np.ndarray) -> np.ndarray:
+        """R'u where much of u may be 0: passes over CSR rows skip these, and few of the others are taken first."""
+        chosen = np.flatnonzero(u)
+        if self.stored.sparse or chosen.shape[0] > FEW_ROWS_SHARE * self.n_rows:
+            return self.adjoint(u)
+        some = AffineRows(self.stored.take(chosen), self.rows.constant)
+        return some.adjoint(self.y[chosen] * u[chosen])
+
     def block(self) -> np.ndarray:
         """Signed rows as one dense array."""
         B, y = self.rows.rows.block(slice(None)), self.y
@@ -237,6 +247,16 @@ class LossColumn:
         """Sum of bound_i(u_i), the part of the dual value that comes from the loss."""
         term, share = self.column.shares[0]
         return term.bound(u, share)
+
+    def largest_bound_along(self, beta: np.ndarray, made: np.ndarray) -> tuple[float, float]:
+        """Largest dual value of squared hinges at multiples of beta >= 0, and the multiple; R'beta is `made`, A = I."""
+        linear, bend = self.kink * float(beta.sum()), float((self.softness * beta) @ beta) + float(made @ made)
+        value = 0.0
+        if self.pulled is not None:
+            linear -= float(self.pulled @ made)
+            value = -0.5 * float(self.pulled @ self.pulled)
+        length = linear / bend if linear > 0 else 0.0
+        return value + length * (linear - 0.5 * length * bend), length
 
     @kept
     def nothing(self) -> np.ndarray:

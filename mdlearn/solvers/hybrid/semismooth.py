@@ -49,6 +49,8 @@ NEAR_BLOCK_ENTRIES = 1 << 20
 """Entries of rows that are copied to one dense block, for steps in compiled code."""
 CALL_OPERATIONS = 3e7
 """Operations of such steps between two heartbeats."""
+LOST_ROWS_SHARE = 0.2
+"""Share of squared hinges that a step may lead out of, beyond which its multipliers bound nothing."""
 HINGE_LINE, SQUARED_LINE = 1e-3, 1e-12
 """Share of a slope along a line that may be left: hinges, whose envelopes will change; squared ones."""
 
@@ -112,12 +114,13 @@ class RowEnvelopes:
         M = p.quadratic.shifted(1.0 / unit, copy_lower(self.sum.M, np.empty_like(self.sum.M)))
         return (yield from cholesky.cholesky_solution(M, g / -unit))
 
-    def follow(self, dz: np.ndarray, t: float) -> None:
-        """Go along a Newton step with the change dz of the margins, for a length t."""
+    def follow(self, dz: np.ndarray, t: float) -> np.ndarray:
+        """Go along a Newton step with the change dz of the margins for a length t; return where all of it leads."""
         towards = self.u.copy()
         towards[self.free] -= self.steepness[self.free] * dz[self.free]
         self.alpha = self.alpha + t * (towards - self.alpha)
         self.z, self.kept = self.z + t * dz, (1.0 - t) * self.kept
+        return towards
 
     def length(self, dz: np.ndarray, start: float, bend: float) -> float:
         """Minimiser along a step; `start` is the slope there, `bend` the second derivative of all but the loss."""
@@ -158,21 +161,28 @@ class SemismoothNewton(RowEnvelopes):
         self.growth = STEEPNESS_GROWTH_OVER_MANY_ROWS if many else STEEPNESS_GROWTH
         if problem.small:
             self.block = SemismoothBlock(problem.block())
+        self.lower_bound, self.beta = -math.inf, self.u
         self.evaluate()
+        self.compute_slope()
 
     def evaluate(self) -> None:
-        """Multipliers, slope, objective and bound at the present place: one pass over the rows."""
+        """Multipliers and objective at the present place."""
         super().evaluate()
         p, w = self.problem, self.w
         self.Aw = p.quadratic.times(w)
+        self.objective = 0.5 * float(w @ self.Aw) + p.loss(self.z) - (0.0 if p.pulled is None else float(p.pulled @ w))
+
+    def compute_slope(self) -> None:
+        """Slope at the present place, and the bound of its multipliers: one pass over the rows."""
+        p = self.problem
         self.pushed = p.adjoint(self.u)
         if p.pulled is not None:
             self.pushed += p.pulled
         self.slope = self.Aw - self.pushed
-        self.objective = 0.5 * float(w @ self.Aw) + p.loss(self.z)
-        if p.pulled is not None:
-            self.objective -= float(p.pulled @ w)
-        self.lower_bound = p.gain(self.u) - 0.5 * p.quadratic.squared_length(self.pushed)
+        value = p.gain(self.u) - 0.5 * p.quadratic.squared_length(self.pushed)
+        # Those of hinges are the centres of the envelopes that follow: their bound, whether better or worse.
+        if value > self.lower_bound or not p.soft:
+            self.lower_bound, self.beta = value, self.u.copy() if p.soft else self.u
 
     @property
     def gap(self) -> float:
@@ -185,8 +195,9 @@ class SemismoothNewton(RowEnvelopes):
             while self._stage(self.block):
                 yield True
             return
+        soft = self.problem.soft
         while True:
-            if not self.problem.soft:
+            if not soft:
                 self._move_on()
             near = self._near()
             if near is None:
@@ -200,20 +211,44 @@ class SemismoothNewton(RowEnvelopes):
             t = self.length(dz, float(self.slope @ step), bend)
             if not math.isfinite(t):
                 return
-            self.w = self.w + t * step
+            full, self.w = self.w + step, self.w + t * step
             if near is None:
-                self.follow(dz, t)
+                towards = self.follow(dz, t)
             else:
                 self.z, self.alpha = self.z + t * dz, self.alpha + t * (made_of - self.alpha)
                 self.kept *= 1.0 - t + t * kept
             self._ease(t)
             yield False
             self.evaluate()
+            if soft and self.problem.quadratic.A is None:
+                self.raise_bound(towards, full)
+                yield True
+                # The last place needs no slope, which a full step leaves to the rows that came or went.
+                if t == 1.0:
+                    self.slope = self.problem.adjoint_of_few(towards - self.u)
+                else:
+                    self.compute_slope()
+                continue
+            self.compute_slope()
             yield True
 
     def report(self) -> Report:
-        """Report the coefficients, with the multipliers there."""
-        return self.problem.report(self.objective, self.lower_bound, self.u, self.z, self.w, self.alpha)
+        """Report the coefficients, with the multipliers of the bound."""
+        return self.problem.report(self.objective, self.lower_bound, self.beta, self.z, self.w, self.alpha)
+
+    def raise_bound(self, towards: np.ndarray, full: np.ndarray) -> None:
+        """Bound of the multipliers that a full step to coefficients `full` leads to, if it loses few squared hinges."""
+        p = self.problem
+        beta = np.maximum(towards, 0.0)
+        if np.count_nonzero(towards - beta) > LOST_ROWS_SHARE * p.n_rows:
+            return
+        # R' towards is where the step leads: its matrix is that of the present second derivatives.
+        made = full - p.adjoint_of_few(towards - beta)
+        if p.pulled is not None:
+            made -= p.pulled
+        value, length = p.largest_bound_along(beta, made)
+        if value > self.lower_bound:
+            self.lower_bound, self.beta = value, length * beta
 
     def _move_on(self) -> None:
         """Take the multipliers as centres of steeper envelopes, as often as the slope is small beside the gap."""
@@ -223,6 +258,7 @@ class SemismoothNewton(RowEnvelopes):
             self.centre, self.u = self.u, np.empty_like(self.u)
             self.steepness = self.growth * self.steepness
             self.evaluate()
+            self.compute_slope()
 
     def _ease(self, t: float) -> None:
         """Take flatter envelopes around the same multipliers where steps are cut short again and again."""
@@ -294,7 +330,7 @@ class SemismoothNewton(RowEnvelopes):
             SOLVED_SOFT if p.soft else SOLVED_NEAR,
             self.close,
         )
-        self.lower_bound = self.objective - gap
+        self.lower_bound, self.beta = self.objective - gap, self.u
         self.kept *= share
         return bool(taken)
 

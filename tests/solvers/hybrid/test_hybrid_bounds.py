@@ -1,0 +1,66 @@
+"""Bounds of the hybrid engine's steps on squared hinges: those of the multipliers that a full step leads to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hybrid_cases import bound, optimum, sample
+
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column
+from mdlearn.solvers.hybrid import loss_column, semismooth
+from mdlearn.solvers.hybrid.loss_column import ColumnQuadratic, LossColumn
+
+C = 20.0
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("a", [0.0, 2.0])
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+def test_the_bound_of_a_step_is_that_of_where_it_leads(sparse, a, bias, monkeypatch):
+    """It is the largest dual value of multiples of max(0, 2 C c (1 - R w)), w the full step's end, on the free rows."""
+    X, y = sample(400, 70, seed=3, noise=2.0)
+    X[np.abs(X) < 0.5] = 0.0
+    monkeypatch.setattr(loss_column, "WHOLE_BLOCK_ENTRIES", 0)
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    given = {"bias": bias, "C": C, "a": a, "weight": weight}
+    rows = CsrRows(sp.csr_matrix(X)) if sparse else DenseRows(X)
+    column = Column(y.astype(float), weight, 0.0, a, (HingeTerm(C, power=2),))
+    problem = LossColumn(column, AffineRows(rows, bias == "regularized"), (X * X).sum(axis=1), rows)
+    problem.quadratic = ColumnQuadratic(None, None, False)
+    R = y[:, None] * (X if bias == "none" else np.hstack([X, np.ones((len(y), 1))]))
+    e, caps = R.T @ (a * weight / weight.sum()), 2.0 * C * weight
+    slopes, direction = [], semismooth.RowEnvelopes.direction
+
+    def noted(self, g):
+        slopes.append((g, self.w - e - R.T @ (caps * np.maximum(0.0, 1.0 - R @ self.w))))
+        return direction(self, g)
+
+    monkeypatch.setattr(semismooth.RowEnvelopes, "direction", noted)
+    newton = semismooth.SemismoothNewton(problem, np.zeros(R.shape[1]), problem.caps, 0.0, problem.nothing)
+    before, checked = newton.w, 0
+    for new in newton.steps():
+        if not new:
+            continue
+        free = R @ before < 1.0
+        curved = R[free].T * caps[free]
+        w = np.linalg.solve(np.eye(R.shape[1]) + curved @ R[free], curved.sum(axis=1) + e)
+        towards = np.where(free, caps * (1.0 - R @ w), 0.0)
+        low, one, two = (bound("squared", X, y, length * np.maximum(towards, 0.0), **given) for length in (0, 1, 2))
+        bend = 2.0 * one - low - two
+        most = low + (one - low + 0.5 * bend) ** 2 / (2.0 * bend)
+        assert newton.lower_bound == pytest.approx(bound("squared", X, y, newton.beta, **given), rel=1e-10)
+        if np.count_nonzero(towards < 0) <= semismooth.LOST_ROWS_SHARE * len(y):
+            assert newton.lower_bound >= most - 1e-10 * abs(most)
+            checked += 1
+        before = newton.w
+        if newton.gap <= 1e-12 * newton.objective:
+            break
+    assert checked >= 3
+    assert newton.objective == pytest.approx(optimum("squared", X, y, **given)[0], rel=1e-9)
+    for slope, own in slopes:
+        np.testing.assert_allclose(slope, own, rtol=0, atol=1e-9 * np.abs(slopes[0][1]).max())
