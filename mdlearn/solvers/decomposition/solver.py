@@ -49,11 +49,13 @@ WIDE_ROWS, LEAST_WIDE_ROWS = 2000.0, 1500.0
 """Half of the rows up to which sweeps are cheaper for hinges over a Gaussian kernel of more columns than differences
 are made of, at C k(x, x) = 1, and at least. From there to 8,000 rows, gaps of 1e-4 in fresh processes, decomposition
 took 0.34 to 0.73 of their time on a9a, 0.39 to 0.95 on usps and 0.33 to 0.96 on mushroom at C = 0.1 and 1."""
-LIGHT_VARIANCE, LIGHT_VARIANCE_ROWS, HEAVY_VARIANCE_ROWS = 20.0, 1750.0, 1000.0
+LIGHT_VARIANCE, LIGHT_VARIANCE_ROWS, HEAVY_VARIANCE_ROWS, STEEP_VARIANCE = 20.0, 1750.0, 1000.0, 40.0
 """Weight kappa m of a variance over a Gaussian kernel up to which some directions are nearly all of it, and half of the
 rows from which decomposition beats what sweeps begin with: some products over few columns, and beyond that weight a
 factorisation of the whole matrix, where C k(x, x) is at most 1. From there to 6,000 rows, gaps of 1e-5 on nine real
-sets, C = 0.1, 1 and 10, it took 0.2 to 1.3 of their time, on usps at C = 10 up to twice as long."""
+sets, C = 0.1, 1 and 10, it took 0.2 to 1.3 of their time, on usps at C = 10 up to twice as long. From 1.5 times the
+last on, rows become more in proportion to C k(x, x): of 2,310 to 3,500 rows it took 0.4 to 0.7 of their time at C = 30
+on six sets, at C = 100 on eight 0.5 to 4, and did not end within seven times as long on two of these."""
 LEAST_WEIGHT_OF_BIAS = 1e-2
 """Weight kappa 1'S 1 with which a variance holds a free bias: with less, blocks in single precision are all bias."""
 FACTOR_COLUMNS, FACTOR_WEIGHT = 100, 40.0
@@ -183,7 +185,8 @@ def _rows_of_sweeps(form: MarginForm, stiffness: float) -> float:
     if len(form.columns) == 1 and isinstance(features, KernelFeatures) and features.kernel.name == "rbf":
         wide = features.rows.shape[1] > DIFFERENCES_LENGTH
         if column.kappa * column.total > LIGHT_VARIANCE:
-            return min(0.5 * MATRIX_ROWS, HEAVY_VARIANCE_ROWS * max(1.0, stiffness) ** 0.1)
+            growth = max(1.0, stiffness**0.1, stiffness / STEEP_VARIANCE)
+            return min(0.5 * MATRIX_ROWS, HEAVY_VARIANCE_ROWS * growth)
         if column.kappa > 0:
             return 0.5 * MATRIX_ROWS if wide else LIGHT_VARIANCE_ROWS
         if wide:
