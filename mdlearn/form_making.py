@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mdlearn.data.class_pairs import ClassPairProblems
 from mdlearn.data.features.feature_map import MappedFeatures, check_feature_size
+from mdlearn.data.features.gram import CLASS_BLOCK_BYTES, SHARING_PAIR_ROWS, ClassKernelBlocks, ClassPairKernel
 from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -33,6 +36,7 @@ class PathCache:
     # those of every piece of the data: Gram matrix or kernel columns, clusters, landmarks
     features: dict[int, Features] = field(default_factory=dict)
     pieces: dict[int, Data] = field(default_factory=dict)  # pairs of classes with rows of their own
+    classes: dict[str, ClassKernelBlocks] = field(default_factory=dict)  # kernel values that pairs of classes share
     prepared: Prepared = field(default_factory=Prepared)  # what engines have prepared
     starts: Starts | None = None  # where problems may begin
     shared: bool = False  # whether it serves several fits
@@ -63,6 +67,9 @@ class FormMaker:
         piece, features = handed.pieces.pop(j, None) or self.pieces[j], handed.features.pop(j, None)
         if features is None:
             features = yield from _features_of_form(task, piece, kernel, params, (self.seed, j, 1))
+            if type(features) is KernelFeatures and features.rows is piece.X:
+                pair = self._pair_kernel(j)
+                features = features if pair is None else replace(features, pair=pair)
             if handed.shared and isinstance(features, KernelFeatures):
                 features.reuse()
         if handed.prepared.left > 1:
@@ -77,6 +84,18 @@ class FormMaker:
         if self.check is not None:
             self.check(form)
         return form
+
+    def _pair_kernel(self, j: int) -> ClassPairKernel | None:
+        """Return the kernel of a pair's rows with values that all pairs share; None where they share none."""
+        pieces, shared = self.pieces, self.handed.classes
+        pairs, X = pieces.pairs, pieces.data.X
+        if pairs is None or pairs.in_order or not self.kernel.plain or pieces.largest > SHARING_PAIR_ROWS:
+            return None
+        if 8.0 * (X.n_entries + float(np.square(pairs.sizes.astype(float)).sum())) > CLASS_BLOCK_BYTES:
+            return None
+        if "blocks" not in shared:
+            shared["blocks"] = ClassKernelBlocks(self.kernel, X.take(pairs.by_class), pairs.sizes)
+        return ClassPairKernel(shared["blocks"], pairs.classes[j])
 
     def size(self, j: int) -> tuple[int, float]:
         """Number of rows of a pair of classes, and their weight."""

@@ -130,7 +130,8 @@ class Call:
         """Check the data."""
         square = self.square
         data = READERS[self.kind.y](self.rows(X), y, sample_weight, class_weight, square=square)
-        return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, square))
+        in_order = self.objective.features is not Objective.features or self.kernel == "linear"
+        return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, square, in_order))
 
 
 def check_objects_suffice(objective: Any, kernel: Any) -> None:

@@ -17,7 +17,7 @@ from mdlearn.data.validation import Data
 
 
 class ClassPairPositions(Sequence[np.ndarray]):
-    """Positions of the rows of each pair of classes, ascending.
+    """Positions of the rows of each pair of classes, ascending: all of them, or those of each class.
 
     Parameters
     ----------
@@ -27,12 +27,15 @@ class ClassPairPositions(Sequence[np.ndarray]):
         Number of classes.
     rows : ndarray of shape (m,), or None
         What stands for each row; None: its position.
+    in_order : bool
+        Whether rows of both classes are in one order; else those of the first come before those of the second.
     """
 
-    def __init__(self, codes: np.ndarray, k: int, rows: np.ndarray | None = None) -> None:
+    def __init__(self, codes: np.ndarray, k: int, rows: np.ndarray | None = None, in_order: bool = True) -> None:
         self.sizes = np.bincount(codes, minlength=k)
         self.classes = list(combinations(range(k), 2))
-        self._order, self._ends, self._rows = np.argsort(codes, kind="stable"), np.cumsum(self.sizes), rows
+        self.by_class, self._ends, self._rows = np.argsort(codes, kind="stable"), np.cumsum(self.sizes), rows
+        self.in_order = in_order
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -44,8 +47,10 @@ class ClassPairPositions(Sequence[np.ndarray]):
     def __getitem__(self, j: int | slice) -> np.ndarray | Sequence[np.ndarray]:
         if isinstance(j, slice):
             return [self[i] for i in range(*j.indices(len(self)))]
-        of = [self._order[self._ends[code] - self.sizes[code] : self._ends[code]] for code in self.classes[j]]
-        found = np.sort(np.concatenate(of))
+        of = [self.by_class[self._ends[code] - self.sizes[code] : self._ends[code]] for code in self.classes[j]]
+        found = np.concatenate(of)
+        if self.in_order:
+            found.sort()
         return found if self._rows is None else self._rows[found]
 
 
@@ -59,29 +64,32 @@ class ClassPairProblems:
         Whether more than two classes are fitted by pairs.
     square : bool
         Whether X is a Gram matrix.
+    in_order : bool
+        Whether the rows of a pair keep their order; else they are class by class.
 
     Attributes
     ----------
+    pairs : ClassPairPositions, or None where all rows are one problem
     sizes : list of (int, float)
         Number of rows of each pair of classes, and their weight; empty where all rows are one problem.
     """
 
-    def __init__(self, data: Data, by_pairs: bool, square: bool) -> None:
+    def __init__(self, data: Data, by_pairs: bool, square: bool, in_order: bool = True) -> None:
         k = data.classes.shape[0]
         self.data, self.square = data, square
-        self._pairs = ClassPairPositions(data.codes, k) if by_pairs and k > 2 else None
+        self.pairs = ClassPairPositions(data.codes, k, None, in_order) if by_pairs and k > 2 else None
         self.sizes: list[tuple[int, float]] = []
-        if self._pairs is not None:
-            (low, high), rows = np.triu_indices(k, 1), self._pairs.sizes
+        if self.pairs is not None:
+            (low, high), rows = np.triu_indices(k, 1), self.pairs.sizes
             weights = np.bincount(data.codes, weights=data.counts, minlength=k)
             self.sizes = list(zip((rows[low] + rows[high]).tolist(), (weights[low] + weights[high]).tolist()))
 
     def __len__(self) -> int:
-        return 1 if self._pairs is None else len(self._pairs)
+        return 1 if self.pairs is None else len(self.pairs)
 
     def __getitem__(self, j: int) -> Data:
         """Data of a problem; of a pair of classes, rows of its own, copied each time."""
-        data, pairs = self.data, self._pairs
+        data, pairs = self.data, self.pairs
         if pairs is None:
             return data
         rows, (low, high) = pairs[j], pairs.classes[j]
@@ -95,10 +103,12 @@ class ClassPairProblems:
     @property
     def places(self) -> Sequence[np.ndarray]:
         """Positions of the rows of each problem among the caller's; holds none of the rows."""
-        data = self.data
-        return [data.rows] if self._pairs is None else ClassPairPositions(data.codes, data.classes.shape[0], data.rows)
+        data, pairs = self.data, self.pairs
+        if pairs is None:
+            return [data.rows]
+        return ClassPairPositions(data.codes, data.classes.shape[0], data.rows, pairs.in_order)
 
     @property
     def largest(self) -> int:
         """Number of rows of the largest problem."""
-        return self.data.X.shape[0] if self._pairs is None else int(np.sort(self._pairs.sizes)[-2:].sum())
+        return self.data.X.shape[0] if self.pairs is None else int(np.sort(self.pairs.sizes)[-2:].sum())

@@ -15,6 +15,7 @@ import numpy as np
 
 from mdlearn._solvers.known_rows import KnownRows
 from mdlearn.data.features.gram import (
+    ClassPairKernel,
     GramRowMaker,
     KnownGramRows,
     cheap_gram_diagonal,
@@ -52,6 +53,7 @@ class KernelFeatures:
 
     rows: Rows  # shape (m, d): training rows, or the Gram matrix itself for a precomputed kernel
     kernel: Kernel
+    pair: ClassPairKernel | None = None  # where values of two classes come from that share them with other pairs
     _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     _known: KnownGramRows = field(default_factory=KnownGramRows, repr=False)
 
@@ -310,7 +312,7 @@ class KernelFeatures:
     @kept
     def roundings(self) -> np.ndarray:
         """Half of the roundings of an entry of the Gram matrix, row by row."""
-        return kernel_half_roundings(*self.plainest())
+        return kernel_half_roundings(*self.plainest()) if self.pair is None else self.pair.roundings()
 
     def corner(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
         """The Gram matrix of some rows of a plain kernel, or of any where the whole matrix is there."""
@@ -322,7 +324,8 @@ class KernelFeatures:
 
     def _centred_copy(self) -> tuple[Kernel, Rows]:
         if self._known.centred_copy is None:
-            self._known.centred_copy = self.kernel.centred_copy(self.rows)
+            pair = self.pair
+            self._known.centred_copy = self.kernel.centred_copy(self.rows) if pair is None else pair.centred_copy()
         return self._known.centred_copy
 
     def gram(self) -> Generator[None, None, np.ndarray]:
@@ -331,12 +334,9 @@ class KernelFeatures:
             if self.kernel.name == "precomputed":
                 self._store["gram"] = np.ascontiguousarray(self.rows.block(slice(None)))
             else:
-                kernel, rows = self._centred_copy()
-                self._store["gram"] = yield from gram_matrix_by_blocks(
-                    self.n_rows, rows.shape[1], gram_blocks(kernel, rows)
-                )
+                self._store["gram"] = yield from self._computed_gram()
                 if self.kernel.function is not None:
-                    block = kernel.block
+                    rows, block = self.rows, self.kernel.block
                     # Half of the matrix was mirrored: compare one block with what the other order gives.
                     n = min(64, self.n_rows)
                     first, last = rows.take(slice(0, n)), rows.take(slice(self.n_rows - n, self.n_rows))
@@ -350,6 +350,12 @@ class KernelFeatures:
             if not self.kernel.plain:
                 self._check_semidefinite()
         return self._store["gram"]
+
+    def _computed_gram(self) -> Generator[None, None, np.ndarray]:
+        if self.pair is not None:
+            return (yield from self.pair.gram())
+        kernel, rows = self._centred_copy()
+        return (yield from gram_matrix_by_blocks(self.n_rows, rows.shape[1], gram_blocks(kernel, rows)))
 
     def _check_semidefinite(self) -> None:
         """Raise ValueError when the Gram matrix is not positive semidefinite, and note what rounding took from that."""
