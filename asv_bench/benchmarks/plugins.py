@@ -11,7 +11,6 @@ from time import process_time
 
 import numpy as np
 from scipy import LowLevelCallable
-from scipy.special import xlogy
 
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -110,14 +109,22 @@ double hinge_bend(double z, void *p) {
 double squared_value(double z, void *p) { double s = 1.0 - z; return s <= 0.0 ? 0.0 : s * s; }
 double squared_slope(double z, void *p) { double s = 1.0 - z; return s <= 0.0 ? 0.0 : -2.0 * s; }
 double squared_bend(double z, void *p) { return z < 1.0 ? 2.0 : 0.0; }
+double hinge_conjugate(double s, void *p) { return s + 0.5 * *(double *)p * s * s; }
+double squared_conjugate(double s, void *p) { return s + 0.25 * s * s; }
+double logistic_conjugate(double s, void *p) {
+    return (s < 0.0 ? -s * log(-s) : 0.0) + (s > -1.0 ? (1.0 + s) * log1p(s) : 0.0);
+}
 double logistic_value(double z, void *p) { return (z < 0.0 ? -z : 0.0) + log1p(exp(-fabs(z))); }
 double logistic_slope(double z, void *p) { return -1.0 / (1.0 + exp(z)); }
 double logistic_bend(double z, void *p) { double e = exp(-fabs(z)); return e / ((1.0 + e) * (1.0 + e)); }
 """
 
 
+SOURCE_PARAMS = {"hinge": [1e-3], "squared": [], "logistic": []}
+
+
 @cache
-def compiled_losses():
+def compiled_losses(conjugate=True):
     """The losses of the source, by name; NotImplementedError, which skips, without a C compiler."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "losses.c", Path(folder) / "losses.so"
@@ -134,14 +141,11 @@ def compiled_losses():
         found.restype, found.argtypes = ctypes.c_double, [ctypes.c_double, ctypes.c_void_p]
         return NativeFunction(LowLevelCallable(found), params)
 
-    def loss(name, params, conjugate):
-        return GivenLoss(*(function(f"{name}_{part}", params) for part in ("value", "slope", "bend")), conjugate)
+    def loss(name, params, parts):
+        return GivenLoss(*(function(f"{name}_{part}", params) for part in parts))
 
-    return {
-        "hinge": loss("hinge", [1e-3], lambda s: s + 5e-4 * s * s),
-        "squared": loss("squared", [], lambda s: s + 0.25 * s * s),
-        "logistic": loss("logistic", [], lambda s: xlogy(-s, -s) + xlogy(1.0 + s, 1.0 + s)),
-    }
+    parts = ("value", "slope", "bend", "conjugate")[: 4 if conjugate else 3]
+    return {name: loss(name, params, parts) for name, params in SOURCE_PARAMS.items()}
 
 
 class NativeAgainstBuiltIn:
@@ -188,3 +192,57 @@ class NativeAgainstBuiltIn:
         return paired_ratio(self.ours, self.reference, PAIRS, process_time)
 
     track_ratio.unit = "times the declared loss"
+
+
+class NativeFits:
+    """CPU time of `mdlearn.fit` with a compiled loss at newton and asgd, in units of that with the declared one.
+
+    "conjugate": the loss brings a compiled f*; "without": margins of slopes are looked up.
+    """
+
+    params = [["squared", "logistic"], ["newton", "asgd"], ["conjugate", "without"], ["1000 x 10", "5000 x 100"]]
+    param_names = ["loss", "solver", "what", "shape"]
+
+    def setup(self, loss, solver, what, shape):
+        native = compiled_losses(what == "conjugate")[loss].terms(1.0)
+        declared = HingeTerm(1.0, power=2) if loss == "squared" else LogisticTerm(1.0, threshold=0.0)
+        X, y = gaussians(*(int(part) for part in shape.split(" x ")))
+        self.ours, self.reference = (fit_of(X, y, terms, solver) for terms in (native, (declared,)))
+
+    def track_ratio(self, loss, solver, what, shape):
+        return paired_ratio(self.ours, self.reference, PAIRS, process_time)
+
+    track_ratio.unit = "times the declared loss"
+
+
+class RowTermsUnused:
+    """CPU time of a fit whose objective has `row_terms` that say nothing, in units of one that has none."""
+
+    params = ["newton", "asgd", "cd"]
+    param_names = ["solver"]
+
+    def setup(self, solver):
+        X, y = gaussians(1000, 10)
+        terms = (HingeTerm(1.0, power=2),)
+        self.ours, self.reference = (fit_of(X, y, terms, solver, by_row) for by_row in (True, False))
+
+    def track_ratio(self, solver):
+        return paired_ratio(self.ours, self.reference, PAIRS, process_time)
+
+    track_ratio.unit = "times without row_terms"
+
+
+def fit_of(X, y, terms, solver, by_row=False):
+    """A call that fits an objective of these terms; `by_row`: it has `row_terms`, which return None."""
+
+    class Loss(mdlearn.Objective):
+        name = "loss"
+
+        def terms(self, params, total):
+            return Terms(loss=terms)
+
+    class ByRow(Loss):
+        def row_terms(self, data, params):
+            return None
+
+    return lambda: mdlearn.fit(ByRow if by_row else Loss, X, y, solver=solver, bias="none", n_threads=1)

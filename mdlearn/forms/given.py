@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from mdlearn.forms.given_checks import COMPARED_MARGINS, Function, check_conjugate, check_functions, given_values
-from mdlearn.forms.native import NativeFunction
+from mdlearn.forms.native import NativeFunction, NativeSums
 
 FAR_MARGINS = np.geomspace(8.5, 1e100, 600)
 """Margins, on either side, at which slopes are noted beside NEAR."""
@@ -71,6 +71,11 @@ class GivenLoss:
     def native(self) -> NativeFunction | None:
         """The derivative, if it is compiled."""
         return self._derivative if isinstance(self._derivative, NativeFunction) else None
+
+    @property
+    def compiled_bound(self) -> NativeSums | None:
+        """Sums that know the conjugate without a NumPy function, if any."""
+        return self.sums if self._conjugate is None or isinstance(self._conjugate, NativeFunction) else None
 
     def value(self, t: np.ndarray) -> np.ndarray:
         """f(t)."""
@@ -167,8 +172,18 @@ class GivenLoss:
             raise ValueError("a given loss needs to depend on the margin; its derivative is 0 everywhere")
         self.bottom = float(self.margins_of(np.zeros(1))[0]) if all(self.limits.values()) else None
         self.lowest = float(self.value(np.array([self.bottom]))[0]) if self.bottom is not None else 0.0
+        self.sums = self._native_sums()
         self.floor = self._least_value(first, last)
         self._find_bends()
+
+    def _native_sums(self) -> NativeSums | None:
+        """Sums in compiled loops, where all functions are compiled; the conjugate need not be."""
+        functions = [one for one in (self._value, self._derivative, self._second) if isinstance(one, NativeFunction)]
+        if len(functions) < 3:
+            return None
+        conjugate = self._conjugate if isinstance(self._conjugate, NativeFunction) else None
+        near = float(COMPARED_MARGINS[0]), float(COMPARED_MARGINS[-1])
+        return NativeSums(functions, conjugate, self.grid, near, self.bottom, self.lowest)
 
     def _least_value(self, first: float, last: float) -> float:
         """Lower bound of the loss at all margins, -inf for losses that fall without end.
@@ -253,6 +268,8 @@ class GivenTerm:
 
     def value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Sum of the term over all rows."""
+        if self.loss.sums is not None:
+            return self.weight * self.loss.sums.losses(z, counts, self.side)
         return self.weight * float(counts @ self.each(z))
 
     def caps(self, counts: np.ndarray) -> np.ndarray:
@@ -265,17 +282,29 @@ class GivenTerm:
 
     def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
         """Contribution of multipliers within their caps to a lower bound: minus the conjugate."""
+        if self.loss.compiled_bound is not None:
+            return self.loss.compiled_bound.bound(beta, counts, self.weight, self.side)
         factor = self.weight * counts
         used = factor > 0
         least = self.loss.least(-self.side * beta[used] / factor[used])
         return float(factor[used] @ (least if self.side > 0 else least - self.loss.lowest))
 
+    def estimated_bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
+        """Return `bound` but for some digits, where that is cheaper: not safe, for a search alone."""
+        if self.loss.sums is None or self.loss.sums.conjugate is not None:
+            return self.bound(beta, counts)
+        return self.loss.sums.estimate(beta, counts, self.weight, self.side)
+
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z."""
+        if self.loss.sums is not None:
+            return self.loss.sums.slopes(z, counts, self.weight, self.side)
         return self.weight * counts * np.maximum(-self.side * self.loss.derivative(z), 0.0)
 
     def curvatures(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Second derivatives at margins z; at the minimum, that of the loss counts as falling."""
+        if self.loss.sums is not None:
+            return self.loss.sums.curvatures(z, counts, self.weight, self.side)
         slope = self.loss.derivative(z)
         return self.weight * counts * np.where(slope <= 0 if self.side > 0 else slope > 0, self.loss.second(z), 0.0)
 

@@ -106,6 +106,10 @@ class HingeTerm:
             return linear
         return linear - hinges.squares(np.ascontiguousarray(beta), counts, 0.25 / self.weight)
 
+    def estimated_bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
+        """Return `bound`: a search has no cheaper one."""
+        return self.bound(beta, counts)
+
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z, of a squared term."""
         return 2.0 * self.weight * counts * np.maximum(self.side * (self.threshold - z), 0.0)
@@ -179,6 +183,10 @@ class LogisticTerm:
         """Contribution of multipliers within their caps to a lower bound: minus the conjugate, an entropy."""
         entropy = logistic.entropy(np.ascontiguousarray(beta), self.caps(counts))
         return self.threshold * float(beta.sum()) - entropy / self.alpha
+
+    def estimated_bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
+        """Return `bound`: a search has no cheaper one."""
+        return self.bound(beta, counts)
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z."""

@@ -1,4 +1,4 @@
-"""Native functions of the margin: what a plugin brings as scipy.LowLevelCallable, checked and kept alive."""
+"""Native functions of the margin: what a plugin brings as scipy.LowLevelCallable, checked, kept alive, and summed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn._solvers import native_losses
 from mdlearn._solvers.callbacks import Callback, evaluate
 from mdlearn.data.rows.rows import steps
 
 SIGNATURE = "double (double, void *)"
 MARGINS_PER_CALL = 1 << 20
 """Margins that one call of the kernel takes: some milliseconds."""
+SLOPE_PARTS = 8192
+"""Equal parts of the slopes at margins near 0, from which the search for a knot begins."""
+NEAR_KNOTS = 2561
+"""Margins near 0 at which slopes are noted; between two of them the cubic has ten digits of a logistic loss."""
 FROM_CTYPES: Any = ctypes.CFUNCTYPE(None).__base__
 
 
@@ -67,6 +72,90 @@ class NativeFunction:
         for part in steps(t.shape[0], MARGINS_PER_CALL):
             evaluate(self.callback, t[part], out[part])
         return out
+
+
+class NativeSums:
+    """Sums of a native loss over rows.
+
+    Parameters
+    ----------
+    functions : sequence of NativeFunction
+        Value, derivative and second derivative.
+    conjugate : NativeFunction or None
+        None: margins of slopes are looked up.
+    margins : ndarray of shape (G,)
+        Margins in rising order, between the first and the last of which the functions are finite.
+    near : (float, float)
+        Margins between which most rows are expected, within these.
+    bottom, lowest : float or None, float
+        Margin at which a loss that falls and rises is least, with its value there.
+    """
+
+    def __init__(
+        self,
+        functions: Sequence[NativeFunction],
+        conjugate: NativeFunction | None,
+        margins: np.ndarray,
+        near: tuple[float, float],
+        bottom: float | None,
+        lowest: float,
+    ) -> None:
+        self.value, self.slope, self.bend = (one.callback for one in functions)
+        self.conjugate = None if conjugate is None else conjugate.callback
+        self.domain, self.bottom, self.lowest = (float(margins[0]), float(margins[-1])), bottom, lowest
+        margins = np.union1d(margins, np.linspace(*near, NEAR_KNOTS))
+        values, slopes, seconds = (one(margins) for one in functions)
+        slopes = np.maximum.accumulate(slopes)
+        s, first = np.unique(slopes, return_index=True)
+        last = np.append(first[1:], slopes.shape[0]) - 1
+        nearest = np.clip(np.searchsorted(margins, 0.0), first, last)
+        with np.errstate(over="ignore", invalid="ignore"):
+            conjugate_values = s * margins[nearest] - values[nearest]
+        knots = [s, margins[first], margins[last], margins[nearest], seconds[first], seconds[last], conjugate_values]
+        low, high = (float(slopes[np.searchsorted(margins, t)]) for t in near)
+        ends = np.linspace(low, high, SLOPE_PARTS + 1)
+        starts = np.maximum(np.searchsorted(s, ends, side="right") - 1, 0).astype(np.intp)
+        scale = SLOPE_PARTS / (high - low) if high > low else 0.0
+        self.table = native_losses.SlopeTable(np.ascontiguousarray(np.transpose(knots)), starts, low, scale)
+
+    def losses(self, z: np.ndarray, counts: np.ndarray, side: int) -> float:
+        """Sum of one side of the loss."""
+        low, high = -np.inf, np.inf
+        if self.bottom is not None:
+            low, high = (low, self.bottom) if side > 0 else (self.bottom, high)
+        z, less = np.ascontiguousarray(z), self._less(side)
+        parts = steps(z.shape[0], MARGINS_PER_CALL)
+        return sum(native_losses.losses(self.value, z[part], counts[part], low, high, less) for part in parts)
+
+    def slopes(self, z: np.ndarray, counts: np.ndarray, weight: float, side: int) -> np.ndarray:
+        """Multipliers at margins z."""
+        z, out = np.ascontiguousarray(z), np.empty(z.shape[0])
+        for part in steps(z.shape[0], MARGINS_PER_CALL):
+            native_losses.slopes(self.slope, z[part], counts[part], weight, side, *self.domain, out[part])
+        return out
+
+    def curvatures(self, z: np.ndarray, counts: np.ndarray, weight: float, side: int) -> np.ndarray:
+        """Second derivatives at margins z."""
+        z, out, slope = np.ascontiguousarray(z), np.empty(z.shape[0]), None if self.bottom is None else self.slope
+        for part in steps(z.shape[0], MARGINS_PER_CALL):
+            native_losses.bends(self.bend, slope, z[part], counts[part], weight, side, *self.domain, out[part])
+        return out
+
+    def bound(self, beta: np.ndarray, counts: np.ndarray, weight: float, side: int) -> float:
+        """Contribution of multipliers within their caps to a lower bound."""
+        beta, functions = np.ascontiguousarray(beta), (self.table, self.value, self.slope, self.conjugate)
+        numbers = weight, side, self._less(side)
+        parts = steps(beta.shape[0], MARGINS_PER_CALL)
+        return sum(native_losses.bound(*functions, beta[part], counts[part], *numbers) for part in parts)
+
+    def estimate(self, beta: np.ndarray, counts: np.ndarray, weight: float, side: int) -> float:
+        """Return that contribution but for some digits, mostly without a call of the loss."""
+        beta, functions = np.ascontiguousarray(beta), (self.table, self.value, self.slope)
+        return native_losses.estimate(*functions, beta, counts, weight, side, self._less(side))
+
+    def _less(self, side: int) -> float:
+        """Return what every row's value is less than the function's."""
+        return 0.0 if side > 0 else self.lowest
 
 
 def _check_native_owner(function: Any, owner: Any) -> None:

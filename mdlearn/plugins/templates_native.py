@@ -13,7 +13,7 @@ setup(ext_modules=cythonize([loss], build_dir="build", compiler_directives={"lan
 '''
 
 LOSS = '''\
-"""The loss of one margin z and its two derivatives; params points to the width h of the corner.
+"""The loss of one margin z, its two derivatives and its conjugate; params points to the width h of the corner.
 
 Other compiled code calls these without the interpreter: they need to be `noexcept nogil`, and safe in several threads.
 Nothing of mdlearn is cimported, so that newer versions of it need no new build.
@@ -38,10 +38,17 @@ cdef api double slope(double z, void *params) noexcept nogil:
 cdef api double bend(double z, void *params) noexcept nogil:
     cdef double h = (<double *>params)[0], missing = 1.0 - z
     return 1.0 / h if 0.0 < missing < h else 0.0
+
+
+cdef api double conjugate(double s, void *params) noexcept nogil:
+    # sup over z of s z - value(z), for slopes -1 <= s <= 0.
+    return s + 0.5 * (<double *>params)[0] * s * s
 '''
 
 MODULE = '''\
 """The objective $objective for mdlearn: the hinge loss with a rounded corner, compiled."""
+
+from functools import lru_cache
 
 import mdlearn
 from mdlearn.extend import GivenLoss, NativeFunction, Parameter, Terms
@@ -57,6 +64,13 @@ def compiled(name, h):
     return NativeFunction(LowLevelCallable.from_cython(_loss, name), [h])
 
 
+@lru_cache(maxsize=32)
+def corner(h):
+    """The loss of this width; its checks take two milliseconds, which later fits are spared."""
+    # The conjugate f*(s) makes certificates cheaper; mdlearn does without it, too.
+    return GivenLoss(compiled("value", h), compiled("slope", h), compiled("bend", h), compiled("conjugate", h))
+
+
 class $cls(mdlearn.Objective):
     """1/2 |w|^2 + C sum loss(z); the loss is (1 - z)^2 / (2 h) for 1 - h < z < 1, a line before and 0 beyond."""
 
@@ -69,12 +83,7 @@ class $cls(mdlearn.Objective):
     }
 
     def terms(self, params, total):
-        h = params["h"]
-        # The conjugate f*(s) makes certificates cheaper; mdlearn does without it, too.
-        loss = GivenLoss(
-            compiled("value", h), compiled("slope", h), compiled("bend", h), conjugate=lambda s: s + 0.5 * h * s * s
-        )
-        return Terms(loss=loss.terms(params["C"]))
+        return Terms(loss=corner(params["h"]).terms(params["C"]))
 
 
 @mdlearn.hookimpl

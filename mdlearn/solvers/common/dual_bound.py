@@ -61,6 +61,7 @@ class DualBound:
         self.form, self.column = form, column
         self.curved = any(t.kind in CURVED for t in column.terms)
         self.best = self._complete(np.zeros_like(column.caps), np.zeros_like(column.y))
+        self.curved_value = self._curved(self.best.beta) if self.curved else 0.0
 
     def improve(self, z: np.ndarray) -> Generator[None, None, None]:
         """Guess from margins z, then from those of the best multipliers' own element: three passes over the rows."""
@@ -84,21 +85,23 @@ class DualBound:
     def _length(self, best: BoundMultipliers, guess: BoundMultipliers, slope: float, curvature: float) -> float:
         """Best of some lengths where the dual value is no quadratic; `slope` and `curvature` are those of the rest."""
 
-        def value(step: float) -> float:
-            total = slope * step - 0.5 * curvature * step * step
-            for (t, own), b, g in zip(self.column.shares, best.beta, guess.beta):
-                if t.kind in CURVED:
-                    mixed = b + step * (g - b)
-                    total += t.bound(mixed, own) - t.side * t.threshold * float(mixed.sum())
-            return total
-
-        length, most = 0.0, value(0.0)
+        length, most, curved = 0.0, self.curved_value, self.curved_value
         for longer in STEP_LENGTHS:
-            now = value(longer)
+            found = self._curved(best.beta + longer * (guess.beta - best.beta))
+            now = slope * longer - 0.5 * curvature * longer * longer + found
             if not now > most:  # concave along the line: this is beyond the maximum
                 break
-            length, most = longer, now
+            length, most, curved = longer, now, found
+        self.curved_value = curved
         return length
+
+    def _curved(self, beta: np.ndarray) -> float:
+        """Share of the terms with a curved conjugate in the dual value of a bound, but for what is linear."""
+        found = 0.0
+        for (t, own), b in zip(self.column.shares, beta):
+            if t.kind in CURVED:
+                found += t.estimated_bound(b, own) - t.side * t.threshold * float(b.sum())
+        return found
 
     def _guess(self, z: np.ndarray, width: float) -> np.ndarray:
         c = self.column

@@ -1,4 +1,4 @@
-"""The loss of one margin z and its two derivatives; params points to the width h of the corner.
+"""The loss of one margin z, its two derivatives and its conjugate; params points to the width h of the corner.
 
 Other compiled code calls these without the interpreter: they need to be `noexcept nogil`, and safe in several threads.
 Nothing of mdlearn is cimported, so that newer versions of it need no new build.
@@ -23,3 +23,8 @@ cdef api double slope(double z, void *params) noexcept nogil:
 cdef api double bend(double z, void *params) noexcept nogil:
     cdef double h = (<double *>params)[0], missing = 1.0 - z
     return 1.0 / h if 0.0 < missing < h else 0.0
+
+
+cdef api double conjugate(double s, void *params) noexcept nogil:
+    # sup over z of s z - value(z), for slopes -1 <= s <= 0.
+    return s + 0.5 * (<double *>params)[0] * s * s
