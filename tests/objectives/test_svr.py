@@ -55,6 +55,19 @@ def test_a_free_bias_is_that_of_libsvm():
     assert model.predict(X) == pytest.approx(theirs.predict(X), abs=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_sweeps_over_a_tube_without_width_do_not_crawl(seed):
+    # Both multipliers of a row are free there, and one takes back what the other gives.
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 3))
+    X[:, 0] = 1.0
+    y = X @ [0.2, -0.3, 0.1] + 1e-3 * rng.standard_normal(80)
+    given = {"C": 10.0, "epsilon": 0.0, "kernel": "rbf", "bias": "none"}
+    model = mdlearn.fit("svr", X, y, **given, solver="cd", tol=1e-3, max_iter=100)
+    best = mdlearn.fit("svr", X, y, **given, solver="interior", tol=1e-9).certificate.objective
+    assert model.certificate.converged and best <= model.certificate.objective <= best * (1 + 2e-3)
+
+
 def test_what_has_no_meaning_for_numbers():
     X, y, _ = numbers(0)
     with pytest.raises(ValueError, match="multiclass 'ovr' is not possible here; give one of auto, none"):

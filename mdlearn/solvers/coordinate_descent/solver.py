@@ -264,8 +264,8 @@ class CoordinateDescent(Solver):
         movable = np.flatnonzero(column.caps.ravel() > 0)
         inner = SWEEPS_PER_ROUND if options["shrinking"] else 0
         best, highest, least, stalled, sweeps, rounds = np.inf, -np.inf, np.inf, 0, SWEEPS_BEFORE_NEWTON, 0
-        # Sweeps have little to add where working sets were given up.
-        free = form.bias == "free" or (shared is not None and work is not None)
+        # Sweeps have little to add where working sets were given up; they crawl where the kinks of a row are near.
+        free = form.bias == "free" or (shared is not None and (work is not None or len(column.terms) > 1))
         if known is not None:
             sweeps, rounds = 1, 2
         while stalled < (BIAS_CYCLE_ROUNDS if free else STALL_ROUNDS):

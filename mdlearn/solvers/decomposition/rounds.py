@@ -52,7 +52,7 @@ def working_set_bytes(m: int, cache: float, value_bytes: float) -> float:
 
 def most_working_rows(cache: float, value_bytes: float) -> int:
     """Return how many rows a working set of a decomposition may have with this many bytes of cache."""
-    return min(LARGEST_WORKING_ROWS, int(math.sqrt(BLOCK_SHARE * cache / value_bytes)))
+    return int(min(LARGEST_WORKING_ROWS, math.sqrt(BLOCK_SHARE * cache / value_bytes)))
 
 
 class DecompositionRounds(SignedDual):

@@ -91,6 +91,15 @@ def test_other_caches_are_no_caches(engine, objective):
 
 
 @pytest.mark.parametrize("objective", ENGINES)
+@pytest.mark.parametrize("engine", ["its own", "auto"])
+def test_a_cache_without_bound_is_one(objective, engine):
+    X, y = data(m=50)
+    solver = ENGINES[objective] if engine == "its own" else engine
+    model = mdlearn.fit(objective, X, y, solver=solver, solver_options={"cache": np.inf}, **KERNEL)
+    assert model.certificate.converged
+
+
+@pytest.mark.parametrize("objective", ENGINES)
 def test_memory_is_asked_for_by_the_cache(objective, monkeypatch):
     X, y = data(m=3000)
     monkeypatch.setattr(memory, "available_bytes", lambda: 6e7)
