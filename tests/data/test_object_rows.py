@@ -91,7 +91,7 @@ def test_numbers_of_rows():
     assert rows.take(np.array([True, False, True])).objects == ["b", "c"]
 
 
-def test_files_hold_objects_where_the_kernel_says_how(tmp_path):
+def test_files_hold_objects_where_the_kernel_says_how(tmp_path, monkeypatch):
     from mdlearn.model.file.loading import load_with_notes
 
     known = {"spectrum": Spectrum, "sets": Sets, "svm": type(mdlearn.objectives.svm.SVM())}
@@ -102,6 +102,13 @@ def test_files_hold_objects_where_the_kernel_says_how(tmp_path):
     sets = [frozenset(word) for word in WORDS]
     with pytest.raises(ValueError, match="kernel 'sets' does not say how a file holds its rows; write its methods enc"):
         mdlearn.fit("svm", sets, y, kernel="sets").save(path)
+    for dtype in ("U9", "O", "c16"):  # what would be written, and never read again
+        other = type("Other", (Sets,), {"encoded": lambda self, rows, t=dtype: {"w": np.zeros(len(rows)).astype(t)}})
+        monkeypatch.setitem(registry().kernels, "sets", other)
+        held = mdlearn.fit("svm", sets, y, kernel="sets")
+        with pytest.raises(ValueError, match="object_w cannot be saved: a model file holds arrays of numbers there"):
+            held.save(tmp_path / "other.npz")
+        assert not (tmp_path / "other.npz").exists()
     short = type("Short", (Spectrum,), {"decoded": lambda self, values: values["strings"][1:]})
     with pytest.raises((TypeError, ValueError), match=r"Short\.decoded returned list, a list of"):
         load_with_notes(path, lambda kind, name: {**known, "spectrum": short}[name])

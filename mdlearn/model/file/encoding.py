@@ -130,6 +130,8 @@ def _encoded_value(arrays: dict[str, np.ndarray], name: str, value: Any) -> Any:
     """Encoded value for a model file's header: an array goes among the arrays, and the entry has its name."""
     if not isinstance(value, np.ndarray):
         return value
+    if value.dtype.kind not in "biuf":
+        raise ValueError(f"{name} cannot be saved: a model file holds arrays of numbers there, not {value.dtype}")
     arrays[name] = value
     return {"array": name}
 
