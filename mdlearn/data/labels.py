@@ -23,14 +23,22 @@ def _check_y_shape(y: Any, n_rows: int, what: str) -> np.ndarray:
     """Validate the shape of y, returned as 1-D array: TypeError or ValueError unless each row of X has one label."""
     if y is None:
         raise TypeError(f"y is None; give one {what} per row of X")
-    if np.ma.is_masked(y):
-        raise ValueError(f"y has masked entries; give one {what} for every row")
-    given = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
+    given = _array_of_y(y, f"one {what} for every row")
     if given.ndim != 1:
         raise ValueError(f"y has {given.ndim} dimension(s); give a 1-D array with one {what} per row")
     if given.shape[0] != n_rows:
         raise ValueError(f"X has {n_rows} rows but y has {given.shape[0]} {what}s; give one {what} per row")
     return given
+
+
+def _array_of_y(y: Any, needed: str) -> np.ndarray:
+    """Return y as an array, of any shape, in validation; ValueError for masked entries and unequal lengths."""
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        raise ValueError(f"y has masked entries; give {needed}")
+    try:
+        return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
+    except ValueError:
+        raise ValueError(f"y holds sequences of different lengths; give {needed}") from None
 
 
 def check_nothing_missing_in_y(y: np.ndarray, what: str) -> None:
@@ -124,7 +132,7 @@ def check_indicators(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if y is None:
         raise TypeError("y is None; give a matrix with one row per row of X and a 1 for every label that it has")
     columns = list(getattr(y, "columns", []))
-    given = y.toarray() if hasattr(y, "tocsr") else np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    given = y.toarray() if hasattr(y, "tocsr") else _array_of_y(y, "a matrix of 0 and 1")
     if given.ndim != 2 or given.shape[0] != n_rows or given.shape[1] < 2:
         raise ValueError(
             f"y has the shape {given.shape}; give a matrix of 0 and 1 with a row per row of X, {n_rows}, and a column "

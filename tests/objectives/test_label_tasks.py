@@ -98,8 +98,9 @@ def test_unknown_labels_are_read(y, classes, codes):
             [1.0, -1.0, 0.0, 1.0],
             "y holds floats, -1 in row 1 and no NaN; give NaN where the label is unknown, or whole",
         ),
-        ([1, -1, 1, 1], r"y has one class with positive weight \(1\)"),
-        ([-1, -1, -1, -1], r"y has one class with positive weight \(\)"),
+        ([1, -1, 1, 1], r"y has one known label with positive weight \(1\)"),
+        ([-1, -1, -1, -1], "y has no known label with positive weight; a classifier needs at least two classes"),
+        ([[1], [0, 1], [1], [0]], "y holds sequences of different lengths; give one label"),
         ([1, 0, -1], r"X has 4 rows but y has 3 label \(-1 where it is unknown\)s"),
         ([1.0, np.inf, 0.0, np.nan], "y contains NaN or infinity in row 1"),
     ],
@@ -122,6 +123,8 @@ def test_faults_of_partly_known_labels(y, told):
         (LABELS[:9], ValueError, r"y has the shape \(9, 4\)"),
         (LABELS * 2, ValueError, r"y holds 2 in row \d+, column \d; give a matrix of 0 and 1"),
         (LABELS.astype(str), TypeError, "y holds values of dtype <U"),
+        (np.ma.masked_array(LABELS, LABELS > 0), ValueError, "y has masked entries; give a matrix of 0 and 1"),
+        ([[1], [0, 1]] * 30, ValueError, "y holds sequences of different lengths; give a matrix of 0 and 1"),
     ],
 )
 def test_faults_of_several_labels(y, error, told):
@@ -135,6 +138,7 @@ def test_matrices_of_all_kinds_are_read():
         names, found = check_indicators(y, 60)
         assert np.array_equal(found, LABELS > 0) and names.tolist() == [0, 1, 2, 3]
     assert check_indicators(pd.DataFrame(LABELS, columns=list("abcd")), 60)[0].tolist() == list("abcd")
+    assert check_some_labels(pd.array([1, None, 0], dtype="Int64"), 3)[1].tolist() == [1, -1, 0]
     assert check_indicators(pd.DataFrame(LABELS, columns=list("bacd")), 60)[0].tolist() == [0, 1, 2, 3]
 
 

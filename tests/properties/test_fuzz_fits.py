@@ -1,5 +1,7 @@
 """Two hundred problems of the fuzz program; `python tests/fuzz/run.py` takes as many as one likes."""
 
+import warnings
+
 import pytest
 from fuzz import run
 from fuzz.properties import PROPERTIES
@@ -39,3 +41,9 @@ def test_nothing_is_found(first):
 def test_what_was_found_is_found_no_more(seed, index):
     found, _ = run.judge(seed, index, [name for name in PROPERTIES if name not in ("late", "slow start")])
     assert not found
+
+
+def test_a_run_that_judges_nothing_is_no_success(capsys):
+    with warnings.catch_warnings():
+        assert run.main(["--count", "2", "--like", "no such objective"]) == 2
+    assert "0 problems, 0 fits" in capsys.readouterr().out
