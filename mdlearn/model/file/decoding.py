@@ -132,7 +132,7 @@ def _decoded_claims(given: Any) -> dict[str, float | None]:
 def _decoded_support(rest: ArraysToDecode, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Decoded support rows among m of a model file, and their number in each of k classes."""
     support = rest.take("support", "i", None).astype(np.intp, copy=False)
-    if support.size and (support[0] < 0 or support[-1] >= m or (np.diff(support) <= 0).any()):
+    if support.size and (support[0] < 0 or support[-1] >= m or not _rises(support).all()):
         raise Unreadable("its support rows are out of order or out of range")
     counts = rest.take("n_support", "i", max(k, 1)).astype(np.intp, copy=False)
     if (counts < 0).any() or counts.max() > support.shape[0]:
@@ -241,6 +241,12 @@ def _decoded_plugin_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
         raise Unreadable(f"the installed kernel {cls.name!r} refuses its parameters: {error}") from None
 
 
+def _rises(numbers: np.ndarray) -> np.ndarray:
+    """Where the next one of decoded whole numbers is larger: a difference of two may overflow, to another sign."""
+    rising: np.ndarray = numbers[1:] > numbers[:-1]
+    return rising
+
+
 def _decoded_rows(kind: Any, rest: ArraysToDecode, n: int, width: int, wanted: bool) -> Rows | None:
     """Decoded support rows of a kernel model's file."""
     header_choice(kind, ("dense", "csr") if wanted else ("none",))
@@ -255,10 +261,10 @@ def _decoded_rows(kind: Any, rest: ArraysToDecode, n: int, width: int, wanted: b
     indptr = rest.take("rows_indptr", "i", n + 1)
     # Compiled code trusts these: rows in order, columns within the width and rising within each row.
     starts = np.zeros(data.shape[0] + 1, dtype=bool)
-    fits = indptr[0] == 0 and indptr[-1] == data.shape[0] and not (np.diff(indptr) < 0).any()
+    fits = indptr[0] == 0 and indptr[-1] == data.shape[0] and bool((indptr[1:] >= indptr[:-1]).all())
     if fits and data.shape[0]:
         starts[indptr] = True
-        rising = (np.diff(indices) > 0) | starts[1:-1]
+        rising = _rises(indices) | starts[1:-1]
         fits = bool(rising.all()) and int(indices.min()) >= 0 and int(indices.max()) < width
     if not fits:
         raise Unreadable("its sparse rows are not in order")

@@ -127,6 +127,16 @@ def changes():
     def add(name, value):
         return lambda head, arrays: arrays.update({name: value})
 
+    def overflowing(ends):
+        return lambda a: np.concatenate([a[:1], [ends.max, ends.min, -1], a[4:]]).astype(ends.dtype)
+
+    def empty_rows(ends):
+        def change(head, arrays):
+            arrays["rows_data"], arrays["rows_indices"] = arrays["rows_data"][:0], arrays["rows_indices"][:0]
+            arrays["rows_indptr"] = overflowing(ends)(0 * arrays["rows_indptr"])
+
+        return change
+
     wide = np.dtype([("a", "f8")])
     for name in (
         "version",
@@ -183,6 +193,10 @@ def changes():
     yield "indices negative", "csr", array("rows_indices", lambda a: a - 4)
     yield "indices backwards", "csr", array("rows_indices", lambda a: a[::-1])
     yield "indptr", "csr", array("rows_indptr", lambda a: a * 2)
+    for kind in (np.int32, np.int64):  # differences of neighbours overflow, and rise
+        ends = np.iinfo(kind)
+        yield f"support overflows {kind}", "csr", array("support", overflowing(ends))
+        yield f"indptr overflows {kind}", "csr", empty_rows(ends)
     yield "indptr backwards", "csr", array("rows_indptr", lambda a: a[::-1])
     yield "indptr from 1", "csr", array("rows_indptr", lambda a: np.r_[1, a[1:]].astype(a.dtype))
     yield "indptr shifted", "csr", array("rows_indptr", lambda a: a + 1)
