@@ -124,6 +124,7 @@ def test_files_hold_objects_where_the_kernel_says_how(tmp_path, monkeypatch):
         ({**GIVEN, "objective": "mdlm"}, ValueError, "objective 'mdlm' is linear"),
         ({**GIVEN, "X": "word"}, TypeError, "kernel 'spectrum' compares objects; give X as a list of them, not str"),
         ({**GIVEN, "X": 5.0}, TypeError, "give X as a list of them, not float"),
+        ({**GIVEN, "X": np.array("word")}, TypeError, "give X as a list of them, not ndarray"),
         ({**GIVEN, "X": []}, ValueError, "X has 0 rows"),
         ({**GIVEN, "X": WORDS[:9]}, ValueError, "X has 9 rows but y has 50 labels"),
     ],

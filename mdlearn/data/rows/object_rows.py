@@ -37,7 +37,8 @@ class ObjectRows(DenseRows):
         if isinstance(X, ObjectRows):
             return X
         given = X.to_numpy() if hasattr(X, "to_numpy") else X
-        if not isinstance(given, (Sequence, np.ndarray)) or isinstance(given, (str, bytes)):
+        listed = isinstance(given, (Sequence, np.ndarray)) and getattr(given, "ndim", 1) > 0
+        if not listed or isinstance(given, (str, bytes)):
             raise TypeError(f"{title} compares objects; give X as a list of them, not {type(X).__name__}")
         objects = list(given)
         if not objects:
