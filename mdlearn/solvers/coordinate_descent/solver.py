@@ -264,8 +264,9 @@ class CoordinateDescent(Solver):
         movable = np.flatnonzero(column.caps.ravel() > 0)
         inner = SWEEPS_PER_ROUND if options["shrinking"] else 0
         best, highest, least, stalled, sweeps, rounds = np.inf, -np.inf, np.inf, 0, SWEEPS_BEFORE_NEWTON, 0
-        # Sweeps have little to add where working sets were given up; they crawl where the kinks of a row are near.
-        free = form.bias == "free" or (shared is not None and (work is not None or len(column.terms) > 1))
+        # Sweeps have little to add where working sets were given up.
+        free = form.bias == "free" or (shared is not None and work is not None)
+        crawls = shared is not None and len(column.terms) > 1  # where the kinks of a row are near
         if known is not None:
             sweeps, rounds = 1, 2
         while stalled < (BIAS_CYCLE_ROUNDS if free else STALL_ROUNDS):
@@ -283,8 +284,8 @@ class CoordinateDescent(Solver):
             if report.objective > RUNAWAY_GROWTH * least:
                 return True
             gap = column.relative_gap(report.objective, report.lower_bound)
-            # Without a free bias sweeps never lower the dual value: as long as it rises, the gap will follow.
-            rising = not free and report.lower_bound > highest + 1e-10 * abs(highest)
+            # Without a free bias sweeps never lower the dual value: as long as it rises, the gap will follow, some day.
+            rising = not (free or crawls) and report.lower_bound > highest + 1e-10 * abs(highest)
             stalled = 0 if rising or gap < (0.5 if free else 0.99) * best else stalled + 1
             best, highest, sweeps = min(best, gap), max(highest, report.lower_bound), 1
             rounds += 1

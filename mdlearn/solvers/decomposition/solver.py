@@ -40,8 +40,11 @@ units of the gap."""
 SQUARED_ROWS = 500
 """Rows up to which Newton steps, which factor the matrix, are cheaper for one gentle squared hinge: 0.07 to 0.8 of
 their time on 12 real sets of 768 to 5,000 rows at a gap of 1e-6 (asv_bench/kernels.py --alone lsvm). For a band of two
-0.1 to 1.6 of it, 0.45 in the mean, on 8 real sets of 500 to 2,000 rows. Of two hinges, sweeps, which are taken to cost
-half as much as Newton steps, are cheaper up to twice as many rows."""
+0.1 to 1.6 of it, 0.45 in the mean, on 8 real sets of 500 to 2,000 rows."""
+BAND_ROWS = 25
+"""Rows, as `MATRIX_ROWS`, for a band of two hinges, where sweeps crawl from one kink of a row to the other: of 85, 400
+and 1,500 drawn rows, bands of half-width 0, 0.001 and 0.1 and C = 1, 10 and 100, working sets took 0.01 to 1 of their
+time, and four of the sweeps did not end within ten times as long."""
 PATH_ROWS = 0.5625 * MATRIX_ROWS
 """Rows, as `MATRIX_ROWS`, for the points of a path, which know rows of the matrix from each other: five values of C on
 8,000 rows of ijcnn1 and a9a take 0.2 to 0.4 of the time of working sets alone."""
@@ -181,7 +184,7 @@ def _rows_of_sweeps(form: MarginForm, stiffness: float) -> float:
     """Half of the rows from which decomposition takes less time than sweeps do in a single fit."""
     column, features = form.columns[0], form.features
     if len(column.terms) > 1:
-        return SQUARED_ROWS
+        return BAND_ROWS if form.kinds == {"hinge"} else SQUARED_ROWS
     if len(form.columns) == 1 and isinstance(features, KernelFeatures) and features.kernel.name == "rbf":
         wide = features.rows.shape[1] > DIFFERENCES_LENGTH
         if column.kappa * column.total > LIGHT_VARIANCE:
