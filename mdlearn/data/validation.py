@@ -206,11 +206,11 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
     return Data(_rows_of_positive_weight(A, rows, square), codes, counts[rows], classes[present], rows, m, names)
 
 
-def _check_two_classes(classes: np.ndarray, kind: str = "class") -> None:
+def _check_two_classes(classes: np.ndarray, among: str = "") -> None:
     """Validate classes: raise ValueError unless there are two whose rows count."""
     if classes.shape[0] < 2:
-        only = [f"one {kind} with positive weight ({c!r})" for c in classes.tolist()]
-        told = only[0] if only else f"no {kind} with positive weight"
+        found = ", ".join(repr(c) for c in classes.tolist())
+        told = f"one class{among} with positive weight ({found})" if found else f"no class{among} with positive weight"
         raise ValueError(f"y has {told}; a classifier needs at least two classes")
 
 
@@ -241,7 +241,7 @@ def check_partly_labelled(X: Any, y: Any, sample_weight: Any, class_weight: Any,
     rows = np.flatnonzero(counts > 0)
     codes = codes[rows]
     present = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=1))
-    _check_two_classes(classes[present], "known label")
+    _check_two_classes(classes[present], " of known labels")
     codes = np.where(codes < 0, -1, np.searchsorted(present, codes))
     kept_rows = _rows_of_positive_weight(A, rows, square)
     return Data(kept_rows, codes, counts[rows], classes[present], rows, m, names, partial=True)

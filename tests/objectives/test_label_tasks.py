@@ -98,8 +98,8 @@ def test_unknown_labels_are_read(y, classes, codes):
             [1.0, -1.0, 0.0, 1.0],
             "y holds floats, -1 in row 1 and no NaN; give NaN where the label is unknown, or whole",
         ),
-        ([1, -1, 1, 1], r"y has one known label with positive weight \(1\)"),
-        ([-1, -1, -1, -1], "y has no known label with positive weight; a classifier needs at least two classes"),
+        ([1, -1, 1, 1], r"y has one class of known labels with positive weight \(1\)"),
+        ([-1, -1, -1, -1], "y has no class of known labels with positive weight; a classifier needs at least two"),
         ([[1], [0, 1], [1], [0]], "y holds sequences of different lengths; give one label"),
         ([1, 0, -1], r"X has 4 rows but y has 3 label \(-1 where it is unknown\)s"),
         ([1.0, np.inf, 0.0, np.nan], "y contains NaN or infinity in row 1"),
@@ -228,7 +228,7 @@ def test_known_labels_alone_are_judged_and_weighed():
     model = mdlearn.fit(Small, X, PARTLY, sample_weight=np.maximum(COUNTS, 1))
     assert type(model) is SemiSupervisedModel and model.classes_.tolist() == [0, 1, 2]
     right = model.predict(X) == PARTLY
-    weights = rng.uniform(0.5, 2.0, 60)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 60)
     assert model.score(X, PARTLY) == right[KNOWN].mean()
     assert model.score(X, PARTLY, weights) == pytest.approx(weights[KNOWN] @ right[KNOWN] / weights[KNOWN].sum())
     with pytest.raises(ValueError, match="y has no known label in a row of positive weight"):
