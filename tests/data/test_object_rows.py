@@ -45,7 +45,7 @@ def gram(A, B):
 @pytest.mark.parametrize("objective", ["svm", "ldm", "lssvm", "lsvm", "uldm", "svr"])
 def test_a_list_of_strings_is_its_gram_matrix(objective):
     target = np.array([word.count("a") for word in WORDS], dtype=float) if objective == "svr" else y
-    counts = rng.integers(0, 3, 50)
+    counts = np.random.default_rng(1).integers(0, 3, 50)
     ours = mdlearn.fit(objective, WORDS, target, sample_weight=counts, tol=1e-11, **GIVEN)
     theirs = mdlearn.fit(objective, gram(WORDS, WORDS), target, sample_weight=counts, kernel="precomputed", tol=1e-11)
     assert ours.certificate.objective == pytest.approx(theirs.certificate.objective, rel=1e-9)
@@ -68,7 +68,7 @@ def test_folds_keep_equal_objects_together_in_any_order():
     found = mdlearn.cross_validate("svm", words, labels, cv=4, **GIVEN)
     for train, test in found.folds:
         assert not {words[i] for i in train} & {words[i] for i in test}
-    order = rng.permutation(70)
+    order = np.random.default_rng(2).permutation(70)
     mixed = mdlearn.cross_validate("svm", [words[i] for i in order], labels[order], cv=4, **GIVEN)
     assert mixed.scores == pytest.approx(found.scores)
     loo = mdlearn.cross_validate("lssvm", WORDS, y, cv="loo", tol=1e-11, **GIVEN)

@@ -17,7 +17,7 @@ BUILD = """
 from Cython.Build import cythonize
 from setuptools import setup
 
-sources = ["mdlearn/_solvers/callbacks.pyx", "mdlearn/_solvers/sgd.pyx"]
+sources = [f"mdlearn/_solvers/{name}.pyx" for name in ("callbacks", "native_losses", "sgd")]
 options = {"language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True}
 setup(name="next", packages=[], ext_modules=cythonize(sources, build_dir="build", compiler_directives=options))
 """
@@ -29,9 +29,10 @@ def test_a_plugin_built_against_this_core_runs_with_the_next(tmp_path):
     package, site, later = new_plugin("my-corner", tmp_path, native=True), tmp_path / "site", tmp_path / "next"
     install(package, site)
     shutil.rmtree(package / "src")
-    ignored = shutil.ignore_patterns("__pycache__", "sgd.c*", "callbacks.c*")
+    ignored = shutil.ignore_patterns("__pycache__", "sgd.c*", "callbacks.c*", "native_losses.c*")
     shutil.copytree(Path(mdlearn.__file__).parent, later / "mdlearn", ignore=ignored)
-    for name in ("callbacks.pyx", "callbacks.pxd", "rows.pxd", "sgd.pyx"):  # an installed package has no sources
+    # An installed package has no sources.
+    for name in ("callbacks.pyx", "callbacks.pxd", "native_losses.pyx", "rows.pxd", "sgd.pyx"):
         shutil.copy(SOURCES / name, later / "mdlearn" / "_solvers")
     # The next core: another version, whose callbacks lie otherwise in memory.
     header, init = later / "mdlearn" / "_solvers" / "callbacks.pxd", later / "mdlearn" / "__init__.py"

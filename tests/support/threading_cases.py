@@ -44,7 +44,7 @@ def left_as_found():
 
 def at_work():
     """Threads that a fit has started and not ended."""
-    return [thread for thread in threading.enumerate() if thread.name == "mdlearn"]
+    return [thread for thread in threading.enumerate() if thread.name == "mdlearn" and thread.is_alive()]
 
 
 def data(m=90, d=4, classes=4, seed=0):

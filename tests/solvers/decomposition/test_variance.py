@@ -178,7 +178,7 @@ def test_many_rows_need_no_matrix(monkeypatch):
     tracemalloc.stop()
     assert model.solver == "decomposition" and model.certificate.converged
     assert peak < 300e6
-    assert mdlearn.fit("ldm", X[:3000], y[:3000], kernel="rbf", tol=1e-2).solver == "cd"
+    assert mdlearn.fit("ldm", X[:1500], y[:1500], kernel="rbf", tol=1e-2).solver == "cd"
 
 
 @pytest.mark.parametrize("seed", range(3))
