@@ -65,7 +65,7 @@ SPANNED, MOST_STEEPNESS = 2, 1000.0
 
 
 class StartingEnvelopes(NamedTuple):
-    """StartingEnvelopes that Newton steps of the hybrid solver start with.
+    """Envelopes that Newton steps of the hybrid solver start with.
 
     Coefficients, the multipliers that envelopes are around, their steepness, and what the coefficients are made of.
     """
