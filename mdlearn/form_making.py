@@ -42,7 +42,7 @@ class PathCache:
     shared: bool = False  # whether it serves several fits
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class FormMaker:
     """Maker of the forms of a fit, one after the other."""
 
@@ -75,10 +75,12 @@ class FormMaker:
         if handed.prepared.left > 1:
             handed.pieces[j], handed.features[j] = piece, features
         inner = kernel if kernel.explicit is None else Kernel("linear")
-        work = partial(task.problem, piece, features, inner, self.bias, params, self.solve)
-        form = yield from foreign_steps(task, "objective", "problem", work)
+        given = piece, features, inner, self.bias, params, self.solve
         if is_foreign(task):
+            form = yield from foreign_steps(task, "objective", "problem", partial(task.problem, *given))
             check_form(task, form, piece)
+        else:
+            form = yield from task.problem(*given)
         form = as_joint_problem(form) if self.multiclass == "joint" else form
         noted_call(task, "objective", "check_form", form, params)
         if self.check is not None:

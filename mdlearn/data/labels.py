@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn._solvers import reading
 from mdlearn.data.rows.arrays import first_word
 from mdlearn.data.rows.rows import steps
 
+WIDE_LABELS = {**dict.fromkeys("?bBhHiIlq", np.dtype(np.int64)), **dict.fromkeys("efd", np.dtype(np.float64))}
+"""Types of labels, as NumPy's characters, of which one pass over a wider type tells whether there are two."""
 SORTED_LABELS = 1 << 16
 """Labels that are sorted at once: texts take a second per million."""
 LARGEST_TARGET = 1e150
@@ -74,6 +77,12 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         When y is missing, not one-dimensional, of another length than X, holds NaN or fewer than two labels.
     """
     labels = _check_y_shape(y, n_rows, "label")
+    wide = WIDE_LABELS.get(labels.dtype.char)
+    if n_rows and wide is not None:
+        codes = np.empty(n_rows, dtype=np.intp)
+        two = reading.two_labels(labels.astype(wide, copy=False), codes)
+        if two is not None:
+            return np.array(two, dtype=labels.dtype), codes
     if labels.dtype.kind == "c":
         raise TypeError("y holds complex numbers; give real numbers, strings or booleans")
     check_nothing_missing_in_y(labels, "label")
@@ -152,12 +161,6 @@ def check_indicators(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _classes_and_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Classes found in the validation of labels, sorted, and the class index of each row, in pieces."""
-    if labels.dtype.kind in "buif" and labels.shape[0]:
-        # Two numbers need no sorting.
-        low, high = labels.min(), labels.max()
-        upper = labels == high
-        if low != high and np.count_nonzero(upper) + np.count_nonzero(labels == low) == labels.shape[0]:
-            return np.array([low, high], dtype=labels.dtype), upper.astype(np.intp)
     parts = list(steps(labels.shape[0], SORTED_LABELS))
     found = [np.unique(labels[part]) for part in parts] or [labels]
     classes = found[0] if len(found) == 1 else np.unique(np.concatenate(found))

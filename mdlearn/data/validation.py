@@ -17,6 +17,9 @@ from mdlearn.data.rows.rows import DenseRows, Rows, selected_rows
 from mdlearn.errors import did_you_mean
 from mdlearn.numerics.lazy_property import kept
 
+SIGNS_OF_CODES = np.array([-1.0, 1.0])
+"""Signs of the rows of two classes."""
+
 
 @dataclass(frozen=True)
 class Data:
@@ -73,7 +76,9 @@ class Data:
             return np.ones(self.targets.shape[0])
         if self.indicators is not None or self.partial:
             return self.signs()[0]
-        return np.where(self.codes == (1 if self.classes.shape[0] == 2 else 0), 1.0, -1.0)
+        if self.classes.shape[0] == 2:
+            return SIGNS_OF_CODES.take(self.codes)
+        return np.where(self.codes == 0, 1.0, -1.0)
 
     def signs(self) -> list[np.ndarray]:
         """Signs of the binary problems: of the second class, of each of several against the rest; else ones.
@@ -104,7 +109,7 @@ class Data:
         """Return how many of some rows are of each class, or have each label; all in one number without classes."""
         if self.indicators is not None:
             return self.indicators[rows].sum(axis=0)
-        codes = self.codes[rows]
+        codes = self.codes.take(rows)
         return np.bincount(codes[codes >= 0] if self.partial else codes, minlength=max(self.classes.shape[0], 1))
 
 
@@ -193,7 +198,9 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
         check_classes(classes, partial(np.bincount, codes), m)
         _check_two_classes(classes)
         rows = np.arange(m)
-        return Data(_rows_of_positive_weight(A, rows, square), codes, np.ones(m), classes, rows, m, names)
+        ones = np.empty(m)
+        ones.fill(1.0)
+        return Data(_rows_of_positive_weight(A, rows, square), codes, ones, classes, rows, m, names)
     weights = check_weights(sample_weight, m)
     check_classes(classes, partial(np.bincount, codes, weights=weights, minlength=classes.shape[0]), m)
     counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
@@ -328,11 +335,10 @@ def check_number(
     TypeError, ValueError
         One sentence that names the parameter, its bounds and the value.
     """
-    value = _scalar_to_validate(value)
-    accepted = numbers.Integral if integer else numbers.Real
-    plain = type(value) is int or (type(value) is float and not integer)  # the usual ones, without a look at classes
-    if not plain and (isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted)):
-        raise TypeError(f"{_number_requirement(name, low, high, strict, integer)}; got {value!r}")
+    if not (type(value) is int or (type(value) is float and not integer)):  # the usual ones need no look at classes
+        value, accepted = _scalar_to_validate(value), numbers.Integral if integer else numbers.Real
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted):
+            raise TypeError(f"{_number_requirement(name, low, high, strict, integer)}; got {value!r}")
     try:
         number = float(value)
     except OverflowError:

@@ -57,6 +57,8 @@ class Column:
         Kinds of the terms that have a weight.
     hard : bool
         Whether some term is a constraint (C = inf).
+    kappa : float
+        Weight of the squared deviations: v Var(z) = kappa/2 sum c_i (z_i - mean)^2, kappa = 2 v / m.
     """
 
     y: np.ndarray
@@ -76,6 +78,7 @@ class Column:
     level: bool = field(init=False, repr=False)
     kinds: frozenset[str] = field(init=False, repr=False)
     hard: bool = field(init=False, repr=False)
+    kappa: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not (0 <= self.variance < np.inf and 0 <= self.mean < np.inf):
@@ -104,19 +107,15 @@ class Column:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         weights, shifts = (None, None) if by_row is None else (by_row.weights, by_row.shifts)
         each = (self.counts,) * len(terms) if weights is None else np.multiply(weights, self.counts, order="C")
-        own.update(by_row=by_row, terms=terms, total=float(self.counts.sum()), shares=tuple(zip(terms, each)))
-        own.update(sides=read_only_view(np.array(sides, float)), thresholds=read_only_view(np.array(thresholds, float)))
-        own.update(shifts=shifts, level=self.offset is None and shifts is None, kinds=frozenset(kinds), hard=hard)
+        total, numbers = float(self.counts.sum()), read_only_view(np.array([sides, thresholds], float))
+        own.update(by_row=by_row, terms=terms, total=total, shares=tuple(zip(terms, each)), sides=numbers[0])
+        own.update(thresholds=numbers[1], shifts=shifts, level=self.offset is None and shifts is None)
+        own.update(kinds=frozenset(kinds), hard=hard, kappa=2.0 * self.variance / total if total > 0 else 0.0)
 
     @kept
     def whole(self) -> bool:
         """Whether every row counts."""
         return np.count_nonzero(self.counts) == self.counts.shape[0]
-
-    @kept
-    def kappa(self) -> float:
-        """Weight of the squared deviations: v Var(z) = kappa/2 sum c_i (z_i - mean)^2, kappa = 2 v / m."""
-        return 2.0 * self.variance / self.total
 
     @kept
     def pull(self) -> np.ndarray:
@@ -157,9 +156,7 @@ class Column:
     @kept
     def caps(self) -> np.ndarray:
         """Upper bounds of the multipliers, shape (T, m)."""
-        return read_only_view(
-            np.array([t.caps(own) for t, own in self.shares]).reshape(len(self.terms), self.y.shape[0])
-        )
+        return self._by_terms([t.caps(own) for t, own in self.shares])
 
     @kept
     def steepest_slopes(self) -> float:
@@ -187,8 +184,12 @@ class Column:
     @kept
     def softness(self) -> np.ndarray:
         """delta of every multiplier of hinge terms, shape (T, m)."""
-        softness = [t.softness(own) for t, own in self.shares]
-        return read_only_view(np.array(softness).reshape(len(self.terms), self.y.shape[0]))
+        return self._by_terms([t.softness(own) for t, own in self.shares])
+
+    def _by_terms(self, found: list[np.ndarray]) -> np.ndarray:
+        """Numbers of all terms in all rows as one array, shape (T, m)."""
+        whole = found[0][None] if len(found) == 1 else np.array(found).reshape(-1, self.y.shape[0])
+        return read_only_view(whole)
 
     @kept
     def table(self) -> np.ndarray | None:
@@ -346,8 +347,7 @@ class Column:
 
 
 SIGNLESS = (
-    "whole kappa pull pulled caps softness table kinks at_zero bound_at_zero no_multipliers steepest_slopes"
-    " bends".split()
+    "whole pull pulled caps softness table kinks at_zero bound_at_zero no_multipliers steepest_slopes bends".split()
 )
 """Properties of a column of a classification that do not depend on its signs."""
 

@@ -91,12 +91,16 @@ class HingeTerm:
             return np.zeros(counts.shape)
         if self.power == 1 and not self.hard:
             return self.weight * counts
+        if np.count_nonzero(counts) == counts.size:
+            return np.full(counts.shape, np.inf)
         return np.where(counts > 0, np.inf, 0.0)
 
     def softness(self, counts: np.ndarray) -> np.ndarray:
         """delta with conjugate delta * beta^2 / 2: 1 / (2 weight counts) for power 2, else 0."""
         if self.power == 1 or self.hard or self.weight == 0:
             return np.zeros(counts.shape)
+        if np.count_nonzero(counts) == counts.size:
+            return (0.5 / self.weight) / counts
         return np.divide(0.5 / self.weight, counts, out=np.zeros(counts.shape), where=counts > 0)
 
     def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
@@ -262,9 +266,10 @@ class Terms:
     coefficient_terms: tuple[CoefficientTerm, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("loss", "coefficient_terms"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
+        if isinstance(self.loss, list):
+            object.__setattr__(self, "loss", tuple(self.loss))
+        if isinstance(self.coefficient_terms, list):
+            object.__setattr__(self, "coefficient_terms", tuple(self.coefficient_terms))
         check_terms(self.loss)
 
     def at_zero(self, total: float) -> AtZero:

@@ -124,7 +124,7 @@ class MarginForm:
         return squares + intercept * intercept if self.bias == "regularized" else squares
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Point:
     """Point that an engine hands in for one column of a MarginForm: multipliers, from which all else follows.
 

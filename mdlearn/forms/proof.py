@@ -76,7 +76,7 @@ class Certificate:
         return f"not proven; {self.vouched_by} says so" if self.vouched_by else "yes"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Solution:
     """Solution with its proof: coefficients of one column and multipliers; of all k classes where a problem is joint.
 

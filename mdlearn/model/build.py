@@ -125,7 +125,7 @@ def stored_coefficients(
     coef = alpha = None
     if solutions[0].coef is not None:
         coef = to_type(joined_solution_values([s.coef for s in solutions], single=1), dtype)
-    if all(s.alpha is not None for s in solutions):
+    if not [s for s in solutions if s.alpha is None]:
         alpha = _values_over_all_rows([s.alpha for s in solutions], places, n, dtype)[:, 0]
     return StoredCoefficients(coef, alpha, to_type(joined_solution_values([s.intercept for s in solutions]), dtype))
 
@@ -137,12 +137,14 @@ def joined_solution_values(values: list[Any], single: int = 0) -> np.ndarray:
 
 def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.ndarray:
     """Whether the models to build use each of the caller's n rows, by dual coefficients, else by multipliers."""
-    used = np.zeros(n, dtype=bool)
-    alike = all(s.alpha is not None for s in solutions)
+    alike = not [s for s in solutions if s.alpha is None]
     values = [solution.alpha if alike else solution.beta for solution in solutions]
+    if len(values) == 1 and values[0].ndim == 1 and places[0].shape[0] == n:
+        return np.asarray(values[0] != 0)
     if have_few_values_of_all_rows(values, places, n):
         stacked = np.array(values)
         return np.asarray(stacked.any(axis=tuple(range(stacked.ndim - 1))))
+    used = np.zeros(n, dtype=bool)
     for i in nonzero_solution_arrays(values):
         there, at = values[i].reshape(-1, places[i].shape[0]) != 0, places[i]
         some = there[0] if there.shape[0] == 1 else there.any(axis=0)
@@ -155,8 +157,10 @@ def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: i
 
 def have_few_values_of_all_rows(values: list[np.ndarray], places: Sequence[np.ndarray], n: int) -> bool:
     """Whether solutions' arrays for the model to build are alike, few, and of all rows: they go together then."""
-    shape, small = values[0].shape, len(values) * values[0].size <= FEW_VALUES
-    return small and all(one.shape == shape and at.shape[0] == n for one, at in zip(values, places))
+    shape = values[0].shape
+    if len(values) * values[0].size > FEW_VALUES:
+        return False
+    return not [at for one, at in zip(values, places) if one.shape != shape or at.shape[0] != n]
 
 
 def nonzero_solution_arrays(values: list[np.ndarray]) -> list[int]:

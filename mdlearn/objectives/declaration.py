@@ -12,7 +12,7 @@ import numpy as np
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.validation import Data, check_number
 from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, is_foreign, noted, noted_call
-from mdlearn.forms.losses import Term, Terms
+from mdlearn.forms.losses import HingeTerm, Term, Terms
 from mdlearn.forms.penalised.coefficient_terms import coefficient_terms_fault
 
 FIT_ARGUMENTS = frozenset(
@@ -246,12 +246,14 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def filled_parameters(task: Any, total: float) -> dict[str, Any]:
     """All declared parameters of an objective: those given, relative ones as numbers, defaults for m = `total`."""
-    filled: dict[str, Any] = {}
-    if is_foreign(task):
+    filled, foreign = dict[str, Any](), is_foreign(task)
+    if foreign:
         filled = ForeignParameters.read_by(task, "objective", {})
     for key, parameter in task.parameters.items():
         if key in task.given:
             value = task.given[key]
+        elif not foreign:
+            value = parameter.fill(filled, total)
         else:
             value = noted(task, "objective", "parameters", parameter.fill, filled, total)
         if isinstance(value, Relative):
@@ -309,10 +311,12 @@ def _fault_of_terms(task: Any, terms: Any, total: float) -> str:
         if fault:
             return f"returned Terms with {fault}"
     weights = [terms.variance, terms.mean, terms.penalty, terms.unit]
-    rows = np.array([max(total, 1.0)])
+    rows = max(total, 1.0)
     for one in terms.loss:
-        if one.kind != "constraint":
-            weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
+        if type(one) is HingeTerm and not one.hard:
+            weights += [one.weight * rows, one.weight * rows * max(0.0, one.side * one.threshold) ** one.power]
+        elif one.kind != "constraint":
+            weights += [one.weight * rows, one.value(np.zeros(1), np.array([rows]))]
     beyond = [one for one in weights if not abs(one) <= LARGEST_ENTRY]
     return BEYOND if beyond or not terms.unit > 0 else ""
 

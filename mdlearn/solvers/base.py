@@ -32,7 +32,7 @@ class Claim:
     reason: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Report:
     """Report that a solver yields, by its base class: a point, its objective and a lower bound.
 

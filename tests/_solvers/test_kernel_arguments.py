@@ -37,6 +37,7 @@ from mdlearn._solvers import (
     narrow_scatter,
     point_values,
     products,
+    reading,
     sgd,
     smw,
 )
@@ -353,6 +354,7 @@ CASES = {
     "products.add_dense": (products.add_dense, {"B": one(M, D), "weight": 0.5, "M": one(D, D), "capsule": SYRK}),
     "products.add_sparse": (products.add_sparse, {**filled(), "weights": one(M), "M": one(D + 1, D + 1), **RANGE,
                                                   "bias": True}),
+    "reading.two_labels": (reading.two_labels, {"labels": one(M), "codes": integers(M, M)}),
     "sgd.walk_dense": (walk_dense, {"X": one(M, D), **WALK}),
     "sgd.walk_csr": (walk_csr, {**filled(), **WALK}),
     "smw.advance": (smw.advance, {**FIXED, "alpha": 0.5, "z": one(T, M), "u": one(T, M), "f": one(M)}),

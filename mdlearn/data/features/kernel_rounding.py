@@ -9,6 +9,7 @@ others. What does add up is terms that vanish beside larger ones, in all entries
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ SOME = 1000
 """Rows whose matrix is factored to see whether it is positive semidefinite."""
 WORST = 1e-8
 """Largest deficit of which rounding may be the reason."""
+
+
+safe_length: Callable[[np.ndarray], float] = blas.dnrm2
+"""Euclidean length of a vector, also where squares of entries overflow or are lost."""
 
 
 def kernel_half_roundings(kernel: Any, rows: Any) -> np.ndarray:
@@ -55,11 +60,6 @@ def _squares_lost_to_rounding(rows: Rows, centre: np.ndarray | None) -> tuple[np
         B = np.square(B if centre is None else B - centre) / limit[span, None]
         lost[span] = np.where(B < VANISHING, B, 0.0).sum(axis=1)
     return squares, lost
-
-
-def safe_length(v: np.ndarray) -> float:
-    """Euclidean length for bounds of kernel rounding, also where squares of entries overflow or are lost."""
-    return float(blas.dnrm2(v))
 
 
 def rounding_deficit(G: np.ndarray, rounding: float) -> float | None:

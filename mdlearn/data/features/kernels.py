@@ -281,6 +281,8 @@ def split_kernel_parameters(
                 f"kernel {kernel.name!r} and objective {objective.name!r} both have a parameter {both[0]!r}; use "
                 "another kernel or another objective"
             )
+    if not given:
+        return {}, {}, known
     mine = {name: value for name, value in given.items() if name in known}
     return mine, {name: value for name, value in given.items() if name not in known}, known
 
@@ -292,6 +294,8 @@ def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray)
         return (
             make_plugin_kernel(kernel, given, float(counts.sum())) if plugin else CallableKernel("callable", {}, kernel)
         )
+    if not PARAMETERS[kernel]:
+        return Kernel(kernel)
     params = {name: given.get(name, DEFAULTS[name]) for name in PARAMETERS[kernel]}
     if isinstance(params.get("gamma"), str):
         params["gamma"] = _kernel_gamma_of_rows(params["gamma"], X, counts)

@@ -33,17 +33,17 @@ class LinearFeatures:
     by_products: ClassVar[bool] = False
     """Whether inner products of rows need no matrix that is kept, as those of some kernels."""
 
-    @property
+    @kept
     def n_rows(self) -> int:
         """Number of training rows."""
         return self.rows.shape[0]
 
-    @property
+    @kept
     def width(self) -> int:
         """Length of a coefficient vector: the number of columns."""
         return self.rows.shape[1]
 
-    @property
+    @kept
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the type of the rows, and of the coefficients that a model keeps."""
         return self.rows.dtype

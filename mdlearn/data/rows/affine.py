@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,17 +16,16 @@ def with_last(v: np.ndarray, last: np.ndarray | float) -> np.ndarray:
     return out
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class AffineRows:
     """Affine rows (x, 1), for coefficients whose last one is the intercept; or rows x alone."""
 
     rows: Rows
     constant: bool  # whether there is a constant column
+    width: int = field(init=False)  # number of columns
 
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return self.rows.shape[1] + self.constant
+    def __post_init__(self) -> None:
+        self.width = self.rows.shape[1] + self.constant
 
     def dot(self, W: np.ndarray) -> np.ndarray:
         """Decision values in float64, for W of shape (width,) or (width, k)."""

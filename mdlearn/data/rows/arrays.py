@@ -33,7 +33,7 @@ def check_rows(X: Any, what: str = "X") -> Rows:
     ValueError
         For another number of dimensions, no rows, no columns, NaN or infinity.
     """
-    if np.ma.is_masked(X):
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         masked = np.argwhere(np.ma.getmaskarray(X))[0].tolist()
         raise ValueError(f"{what} has masked entries{_place_in_array(X, *masked)}; remove or impute such values first")
     rows = array_as_rows(X, what)
@@ -41,6 +41,8 @@ def check_rows(X: Any, what: str = "X") -> Rows:
         raise ValueError(f"{what} has 0 rows; give at least one")
     if rows.shape[1] == 0:
         raise ValueError(f"{what} has 0 columns; give at least one feature")
+    if isinstance(rows, DenseRows) and rows.small_by_squares(LARGEST_ENTRY):
+        return rows
     largest = rows.largest()
     if not np.isfinite(largest):
         at = _place_in_array(X, *_first_wrong_entry(rows, lambda values: ~np.isfinite(values)))
@@ -173,10 +175,10 @@ def _dense_array_as_rows(X: Any, what: str) -> DenseRows:
 
 def _float_array(A: np.ndarray) -> np.ndarray:
     """Array itself where compiled loops can read it, else a copy: float32 or float64 if it is that, else float64."""
+    if A.dtype in FLOATS and A.flags.aligned:
+        return A
     native = A.dtype.newbyteorder("=")
     dtype = native if native in FLOATS else np.dtype(np.float64)
-    if A.dtype == dtype and A.flags.aligned:
-        return A
     if A.ndim == 1 or A.size <= BLOCK_ENTRIES:
         return A.astype(dtype)
     out = np.empty_like(A, dtype=dtype)

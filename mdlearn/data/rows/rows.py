@@ -36,7 +36,7 @@ COPY_BYTES = 256e6
 def read_only_view(A: np.ndarray) -> np.ndarray:
     """Read-only view of the array of training rows, or of another: engines must not change what they are judged by."""
     view = A.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 
@@ -218,7 +218,8 @@ class RowsInMemory(Rows):
 
     @kept
     def shape(self) -> tuple[int, int]:
-        return int(self.X.shape[0]), int(self.X.shape[1])
+        m, d = self.X.shape
+        return int(m), int(d)
 
     @kept
     def dtype(self) -> np.dtype[Any]:
@@ -259,7 +260,9 @@ class DenseRows(RowsInMemory):
     suits_blas: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        vars(self).update(X=read_only_view(self.X), suits_blas=_rows_suit_blas(self.X))
+        own, X = vars(self), self.X
+        own["X"], own["suits_blas"], own["shape"] = read_only_view(X), _rows_suit_blas(X), X.shape
+        own["dtype"] = X.dtype if self.model_dtype is None else self.model_dtype
 
     def take(self, rows: Selection) -> DenseRows:
         """Selected rows as `DenseRows`; a view where `rows` is a slice, else a copy made block by block."""
@@ -285,6 +288,11 @@ class DenseRows(RowsInMemory):
         """X itself where BLAS takes it as it is: a small fit asks a dozen times."""
         m, d = self.shape
         return self.X if self.suits_blas and 0 < m * d <= SPAN_ENTRIES else super().whole
+
+    def small_by_squares(self, most: float) -> bool:
+        """Whether the sum of all squares says that every entry is finite and at most `most`; False: it does not."""
+        whole = self.whole
+        return whole is not None and bool(np.vdot(whole, whole) <= most * most)
 
     def matrix(self) -> np.ndarray:
         return np.asarray(self.X, dtype=np.float64)

@@ -22,8 +22,7 @@ from operator import itemgetter
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.explicit import Dual, values_in_one_pass, values_of_multipliers
-from mdlearn.forms.certificates.primal import improved_primal, primal
+from mdlearn.forms.certificates.primal import Dual, improved_primal, primal, values_in_one_pass, values_of_multipliers
 from mdlearn.forms.certificates.representer import representer
 from mdlearn.forms.certificates.rounding import (
     certain_point,

@@ -13,8 +13,7 @@ import numpy as np
 from mdlearn._solvers import narrow_logistic, narrow_newton
 from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.loss_column import LossColumn
-from mdlearn.solvers.hybrid.narrow_rows import ROOM, NarrowRows
+from mdlearn.solvers.hybrid.loss_column import ROOM, LossColumn, NarrowRows
 from mdlearn.solvers.hybrid.newton_start import (
     FLAT,
     FLAT_STEEPNESS,
@@ -45,6 +44,7 @@ Over 2,000 to 8,000 rows fits take 0.6 to 0.9 of the time without; so do 0.1 and
 NARROW_SOLVED = 0.2
 """Share of the gap that the squared slope may have when multipliers move on. Passes are cheap: 10 sets, svm and ldm, C
 from 0.01 to 10 took 0.93 of the time with a fourth of it at a gap of 1e-4, and the same at 1e-2."""
+NO_MARGINS = np.empty(0)
 NARROW_STEPS, WORTH_OFFER = 20, 0.5
 """Most steps from one offer to the next, and the share of the gap at which there is one before."""
 
@@ -185,11 +185,12 @@ class NarrowHinges(NarrowSteps):
     def point(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Coefficients, multipliers, and what the coefficients are made of."""
         problem, column, m = self.problem, self.problem.column, self.problem.n_rows
-        varied = m if column.kappa > 0 else 0
-        w, beta, alpha, z, dual = (np.empty(size) for size in (problem.width, m, m, varied, varied))
+        w, beta, alpha = np.empty(problem.width), np.empty(m), np.empty(m)
+        if column.kappa == 0:
+            self.newton.point(w, beta, alpha, NO_MARGINS, NO_MARGINS)
+            return w, beta, np.zeros(m), alpha
+        z, dual = np.empty(m), np.empty(m)
         self.newton.point(w, beta, alpha, z, dual)
+        alpha += column.spread(z)
         # Multipliers of the variance: those of the coefficients that the best ones of the loss stand for.
-        sigma = column.spread(dual if varied else beta)
-        if varied:
-            alpha += column.spread(z)
-        return w, beta, sigma, alpha
+        return w, beta, column.spread(dual), alpha

@@ -21,8 +21,7 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn, LossColumnPart
-from mdlearn.solvers.hybrid.narrow_rows import NO_MATRIX
+from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, NO_MATRIX, LossColumn, LossColumnPart
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, gram_of_rows
 
 STEEPNESS_GROWTH, STEEPNESS_GROWTH_OVER_MANY_ROWS, MANY_ROWS_PER_COLUMN = 3.0, 5.0, 40

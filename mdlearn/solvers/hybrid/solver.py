@@ -24,9 +24,8 @@ from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
 from mdlearn.solvers.hybrid.descent import DualDescent
-from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn, are_narrow
 from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, NarrowSteps
-from mdlearn.solvers.hybrid.narrow_rows import are_narrow
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, SweepOffers, sweep_until_newton, sweeps_alone

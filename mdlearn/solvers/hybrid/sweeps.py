@@ -11,8 +11,7 @@ from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Offer, Report, Steps
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
 from mdlearn.solvers.hybrid.face import LARGEST_FACE
-from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn
-from mdlearn.solvers.hybrid.narrow_rows import are_narrow
+from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, are_narrow
 
 VARIANCE_COLUMNS = 2000
 """Columns up to which Newton steps are taken beside a variance term: its matrix is explicit."""

@@ -9,7 +9,7 @@ import pytest
 from hybrid_cases import OBJECTIVES, Logistic, sample
 
 import mdlearn
-from mdlearn.solvers.hybrid import narrow, narrow_rows, smooth
+from mdlearn.solvers.hybrid import loss_column, narrow, smooth
 from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.newton_start import WEAKER
 
@@ -118,7 +118,7 @@ def test_steps_that_crawl_are_left_to_another_engine(engine, columns, monkeypatc
     rng = np.random.default_rng(0)
     X, y = 5e4 * rng.standard_normal((20, 4)), (np.arange(20) >= 6).astype(int)
     X[:, 0] += 4e4 * (2 * y - 1)
-    monkeypatch.setattr(narrow_rows, "NARROW_COLUMNS", columns)
+    monkeypatch.setattr(loss_column, "NARROW_COLUMNS", columns)
     places, steps = [], engine.steps
 
     def counted(self):

@@ -18,7 +18,7 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.hybrid import narrow, narrow_rows, solver
+from mdlearn.solvers.hybrid import loss_column, narrow, solver
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
 from mdlearn.solvers.hybrid.narrow import NARROW_SAMPLE, NarrowHinges, NarrowLogisticSteps
 
@@ -229,7 +229,7 @@ def test_logistic_steps_leave_a_sample_that_misses_heavy_rows():
 def test_the_matrix_keeps_its_digits_beside_a_large_mean():
     problem, _, R = column_of("hinge", 100, 3, 5.0, 1.0)
     X = R[:, :3] + 1e6
-    rows = narrow_rows.NarrowRows(AffineRows(DenseRows(X), True))
+    rows = loss_column.NarrowRows(AffineRows(DenseRows(X), True))
     A, L, pulled = rows.quadratic(problem.column)
     column, c = problem.column, problem.column.counts
     S = column.y[:, None] * np.hstack([X, np.ones((100, 1))]).astype(np.longdouble)
@@ -249,7 +249,7 @@ def test_columns_that_share_rows_have_numbers_of_their_own(kind):
     def begun(problem, rows):
         return NarrowLogisticSteps(problem, rows, False) if kind == "logistic" else NarrowHinges(problem, rows)
 
-    alone = [begun(problem, narrow_rows.NarrowRows(parts.rows)) for problem in (first, second)]
+    alone = [begun(problem, loss_column.NarrowRows(parts.rows)) for problem in (first, second)]
     for newton in alone:
         list(islice(newton.steps(), 4))
     together = [begun(problem, parts.narrow) for problem in (first, second)]
@@ -289,7 +289,7 @@ def test_fits_one_after_the_other_keep_their_memory(objective, m, d):
 @pytest.mark.parametrize("m", [8, 13, 67])
 def test_rows_lie_column_by_column(order, kind, m):
     X = np.random.default_rng(0).standard_normal((2 * m, 6))[::2].astype(kind, order=order)
-    T = narrow_rows.NarrowRows(AffineRows(DenseRows(X), True)).T
+    T = loss_column.NarrowRows(AffineRows(DenseRows(X), True)).T
     assert T.shape[1] % 8 == 0
     np.testing.assert_array_equal(T[:, :m], np.vstack([X.T, np.ones(m)]))
     assert not T[:, m:].any()
@@ -311,9 +311,9 @@ def test_fits_come_to_the_optimum_without_a_sweep(loss, given, bias, tol, monkey
 @pytest.mark.parametrize("name, value", [("NARROW_COLUMNS", 4), ("NARROW_ENTRIES", 304)])
 def test_rows_are_narrow_up_to_a_size(name, value, monkeypatch):
     problem, _, _ = column_of("hinge", 61, 4)
-    assert narrow_rows.are_narrow(problem.rows)
-    monkeypatch.setattr(narrow_rows, name, value)
-    assert not narrow_rows.are_narrow(problem.rows)
+    assert loss_column.are_narrow(problem.rows)
+    monkeypatch.setattr(loss_column, name, value)
+    assert not loss_column.are_narrow(problem.rows)
 
 
 @pytest.mark.parametrize("kind", POWERS)

@@ -13,7 +13,7 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.hybrid import narrow_rows, solver, whitened_column
+from mdlearn.solvers.hybrid import loss_column, solver, whitened_column
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
 
 VARIANCE, MEAN, C = 30.0, 4.0, 0.7
@@ -22,7 +22,7 @@ VARIANCE, MEAN, C = 30.0, 4.0, 0.7
 @pytest.fixture(autouse=True)
 def _whiten_small_problems(monkeypatch):
     monkeypatch.setattr(whitened_column, "WHITENED_ENTRIES", 0)
-    monkeypatch.setattr(narrow_rows, "NARROW_COLUMNS", 0)
+    monkeypatch.setattr(loss_column, "NARROW_COLUMNS", 0)
 
 
 def column_of(m=60, d=4, constant=True, seed=0):

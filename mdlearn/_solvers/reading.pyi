@@ -1,0 +1,3 @@
+import numpy as np
+
+def two_labels(labels: np.ndarray, codes: np.ndarray) -> tuple[float, float] | tuple[int, int] | None: ...

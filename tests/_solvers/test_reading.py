@@ -1,0 +1,43 @@
+"""Two labels in one pass, against NumPy's sorting; what is no pair of finite numbers is left to others."""
+
+import numpy as np
+import pytest
+
+from mdlearn._solvers import reading
+from mdlearn.data.labels import check_labels
+
+DTYPES = ("?", "int8", "uint8", "int32", "int64", "uint64", "float16", "float32", "float64", ">i4", ">f8")
+
+
+@pytest.mark.parametrize("given", [[5, 3, 3, 5, 3], [0, 0, 1], [-2.0, 7.5], [2**53, 2**53 + 1, 2**53]])
+@pytest.mark.parametrize("step", [1, 2])
+def test_two_labels_are_those_of_sorting(given, step):
+    labels = np.repeat(given, step)[::step]
+    codes = np.full(len(labels), -1, dtype=np.intp)
+    found = reading.two_labels(labels, codes)
+    classes, expected = np.unique(labels, return_inverse=True)
+    assert found == tuple(classes.tolist()) and codes.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "given", [[1.0, 1.0], [1, 2, 3], [3, 1, 3, 2], [np.nan, 1.0], [1.0, np.nan, 1.0], [np.inf, 0.0], [0.0, -np.inf]]
+)
+def test_other_labels_are_not_told(given):
+    assert reading.two_labels(np.array(given), np.zeros(len(given), dtype=np.intp)) is None
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [2, 3])
+def test_labels_of_every_type_are_those_of_sorting(dtype, n):
+    """Classes keep their type, also where the pass goes over another one."""
+    labels = np.array([1, 0, 1, n - 1, 0, 1]).astype(dtype)
+    classes, codes = check_labels(labels, 6)
+    expected, places = np.unique(labels, return_inverse=True)
+    assert classes.dtype == expected.dtype and codes.dtype == np.intp
+    assert classes.tolist() == expected.tolist() and codes.tolist() == places.tolist()
+
+
+def test_labels_beyond_the_wider_type_keep_their_order():
+    labels = np.array([2**64 - 1, 1, 1], dtype=np.uint64)
+    classes, codes = check_labels(labels, 3)
+    assert classes.tolist() == [1, 2**64 - 1] and codes.tolist() == [1, 0, 0]
