@@ -11,8 +11,8 @@ from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.driver.driver import Driver
 from mdlearn.forms.problem import Form, problems_of
 from mdlearn.forms.proof import Solution, Start, starts_of
-from mdlearn.solvers.auto import FOLLOWERS, relief_engines
-from mdlearn.stages import chosen_engine, given_engine
+from mdlearn.solvers.auto import FOLLOWERS
+from mdlearn.stages import chosen_engine, given_engine, relief_engines
 
 
 def solve_inner(

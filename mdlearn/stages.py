@@ -47,11 +47,11 @@ from mdlearn.plugins.registry import (
     registered_solver,
     registry,
 )
-from mdlearn.solvers.auto import FOLLOWERS, relief_engines
+from mdlearn.solvers.auto import FOLLOWERS, RELIEF
 from mdlearn.solvers.base import Solver
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Call:
     """First stage of a fit: its arguments beside data and hyper-parameters, checked before any work.
 
@@ -161,6 +161,13 @@ def chosen_engine(engine: Solver | None, given: dict[str, Any], form: Form) -> t
     return runner, choice
 
 
+def relief_engines(named: Solver | None, given: Mapping[str, Any]) -> tuple[Solver, ...]:
+    """Return the engines that go on after the one that ``solver="auto"`` chose: those that know the options given."""
+    if named is not None:
+        return ()
+    return RELIEF if not given else tuple(engine for engine in RELIEF if given.keys() <= engine.options.keys())
+
+
 def check_engine_takes(runner: CheckedEngine, form: Form) -> None:
     """Check in the stages of a fit that the engine takes the form; the ValueError lists engines that can."""
     refusal = runner.refusal(form)
@@ -170,7 +177,7 @@ def check_engine_takes(runner: CheckedEngine, form: Form) -> None:
         raise ValueError(f"solver {runner.solver.name!r} cannot take this problem: {refusal}; {instead}")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Fitted:
     """Third stage of a fit: its solutions, from which the model follows."""
 
@@ -184,7 +191,7 @@ class Fitted:
     shortfalls: list[Shortfall]  # what was not reached
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class CheckedCall:
     """Second stage of a fit: a call with its data, checked."""
 
@@ -284,7 +291,7 @@ class CheckedCall:
         return replace(builder, data=kept)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Builder:
     """Last stage of a fit: maker of its model, from `data` with at least the rows that it needs."""
 

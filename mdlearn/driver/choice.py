@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -46,21 +47,18 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
     where none does. Of engines that know the options `given`, those to which these leave enough memory come first;
     where none that claims the form knows them, they do not count.
     """
-    named = problems_of(form)[0].engine if isinstance(form, Problem | Several) else ""
+    named = problems_of(form)[0].engine if type(form) is not MarginForm and isinstance(form, Problem | Several) else ""
     if named:
         return Choice(named, "the engine that this kind of problem names", {})
-    asked: dict[str, float | None] = {}
+    kinds = form.kinds if isinstance(form, MarginForm) else frozenset[str]()
+    unasked, candidates = _engines_to_ask(tuple(engines), kinds)
+    asked = unasked.copy()
     best, chosen, least = None, None, (True, float("inf"))
-    kinds = form.kinds if isinstance(form, MarginForm) else frozenset()
-    for cls in engines:
-        asked[cls.name] = None
+    for cls, own in candidates:
         if cls.claims is Solver.claims or (given and not given.keys() <= cls.options.keys()):
             continue
-        foreign = class_is_foreign(cls)
-        if not (foreign or kinds <= cls.kinds):
-            continue
-        engine = cls()
-        claim = _foreign_claim(engine, form) if foreign else engine.claims(form)
+        engine = own or cls()
+        claim = engine.claims(form) if own else _foreign_claim(engine, form)
         if claim is not None:
             asked[cls.name] = claim.operations
             cost = bool(given) and _lacks_memory(engine, form, given), claim.operations
@@ -72,6 +70,19 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
         found = _unclaimed(form, [cls() for cls in engines])
         return Choice(found.name, "no engine claims it, and this one can", asked, found)
     return Choice(chosen.name, best.reason, asked, chosen)
+
+
+@lru_cache(maxsize=64)
+def _engines_to_ask(
+    engines: tuple[type[Solver], ...], kinds: frozenset[str]
+) -> tuple[dict[str, float | None], list[tuple[type[Solver], Solver | None]]]:
+    """Names of all engines, and those to ask for the choice: plugins' all, of mdlearn's those that take these kinds.
+
+    Those of mdlearn come ready made, as nothing in them changes; one of a plugin is made anew for every fit.
+    """
+    found = [(cls, class_is_foreign(cls)) for cls in engines]
+    candidates = [(cls, None if foreign else cls()) for cls, foreign in found if foreign or kinds <= cls.kinds]
+    return dict.fromkeys([cls.name for cls in engines]), candidates
 
 
 def _lacks_memory(engine: Solver, form: Form, given: Mapping[str, Any]) -> bool:

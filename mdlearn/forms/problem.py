@@ -190,10 +190,11 @@ class ColumnProblem(Problem):
 
 def problems_of(form: Form) -> tuple[Problem, ...]:
     """Return the problems of a form: its columns, all of them as one, its own, or itself when it is one."""
-    if isinstance(form, Problem):
-        return (form,)
-    if isinstance(form, Several):
-        return form.problems()
+    if type(form) is not MarginForm:  # that is seen at once; a form of a plugin can be two of these
+        if isinstance(form, Problem):
+            return (form,)
+        if isinstance(form, Several):
+            return form.problems()
     if form.joint or form.penalty > 0 or form.penalised:
         groups = (form.columns,) if form.joint else tuple((column,) for column in form.columns)
         kind = PenalisedProblem if form.penalised else MarginComposite

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from mdlearn.solvers.base import Solver
 from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
 from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.solvers.linear_program import LinearProgram
@@ -19,8 +15,3 @@ FOLLOWERS = {"cd": Interior(), "decomposition": NewtonCG()}
 """Engine that goes on where another asks for it, also one that the user named: sweeps can crawl or go round in circles,
 and working sets can be too small.
 """
-
-
-def relief_engines(named: Solver | None, given: Mapping[str, Any]) -> tuple[Solver, ...]:
-    """Return the engines that go on after the one that ``solver="auto"`` chose: those that know the options given."""
-    return () if named else tuple(engine for engine in RELIEF if given.keys() <= engine.options.keys())

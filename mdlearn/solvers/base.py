@@ -16,7 +16,7 @@ NOT_BY_ROW = "it reads one weight and one threshold per loss term, and these dif
 """Refusal of engines that know no weights or thresholds of loss terms by row."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Claim:
     """Claim of a solver, by its base class, to be the one for a form: ``solver="auto"`` takes the cheapest.
 

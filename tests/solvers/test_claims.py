@@ -246,6 +246,15 @@ def test_without_claims_the_first_that_takes_it():
         choose_solver(form(dense(10, 2), "logistic"), [Inexact, Silent])
 
 
+def test_engines_of_plugins_are_made_for_every_choice():
+    """They may keep what they like in themselves; those of mdlearn keep nothing, and are made once."""
+    given = form(dense(10, 2), "hinge")
+    first, second = (choose_solver(given, [Silent, Dear]).engine for _ in range(2))
+    assert type(first) is type(second) is Dear and first is not second
+    first, second = (choose_solver(given, BUILT_IN).engine for _ in range(2))
+    assert first is second and not vars(first)
+
+
 def test_points_of_a_path_keep_rows_of_the_matrix():
     """Where points know rows of the matrix from each other, working sets alone claim more than these cost."""
     features = rbf(8500)

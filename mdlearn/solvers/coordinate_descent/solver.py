@@ -130,13 +130,13 @@ class CoordinateDescent(Solver):
             return Claim(0.5 * STEPS_OF_A_FIT * step_operations(form), told)
         rows, told = features.rows, "sparse rows with many columns: O(nnz) per update"
         blocks = rows.sparse and prefers_blocks(form)
-        if isinstance(rows, ContrastRows):
-            step, told = CONTRAST_OPERATIONS, "large joint problem of several classes: O(nnz) per update"
-        elif not rows.sparse:
+        if not rows.sparse:
             if form.bias == "free":
                 return None
             step = DENSE_ENTRY * rows.n_entries
             told = "explicit rows with many columns: matrices of that size cost too much"
+        elif isinstance(rows, ContrastRows):
+            step, told = CONTRAST_OPERATIONS, "large joint problem of several classes: O(nnz) per update"
         elif (rows.coupled if blocks else features.width) <= NARROW_COLUMNS or is_nearly_hard(form):
             return None
         elif blocks:
@@ -338,7 +338,7 @@ def _movable_coordinates(dual: CoordinateDescentState) -> np.ndarray:
 
 def _on_coefficients(form: MarginForm) -> bool:
     """Whether the coordinate descent solver visits the coefficients: without a loss there is no dual to ascend."""
-    return suits_gauss_seidel(form) and not _on_centred_rows(form)
+    return not form.kinds and suits_gauss_seidel(form) and not _on_centred_rows(form)
 
 
 def _on_centred_rows(form: MarginForm) -> bool:

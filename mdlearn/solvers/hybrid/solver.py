@@ -84,7 +84,10 @@ class Hybrid(Solver):
                 return f"it takes a variance term over at most {VARIANCE_COLUMNS} dense columns"
             weight = max(weight, one.terms[0].weight)
         steepest = STEEPEST if weight > LARGE_WEIGHT else STEEPEST_ROWS
-        if weight * float((form.columns[0].counts * features.squares()).max(initial=0.0)) > steepest:
+        first = form.columns[0]
+        if weight * first.total * features.longest_row**2 < 0.5 * steepest:  # no row weighs as much as all
+            return None
+        if weight * float((first.counts * features.squares()).max(initial=0.0)) > steepest:
             return f"its multipliers lose their digits where C |x|^2 times a row's weight is beyond {steepest:g}"
         return None
 
@@ -95,7 +98,7 @@ class Hybrid(Solver):
         rows = form.features.rows
         (m, d), entries, smooth = rows.shape, float(rows.n_entries), "logistic" in form.kinds
         operations = 2.0 * HYBRID_PASSES * entries
-        if isinstance(rows, CsrRows):
+        if rows.sparse:
             if d > CACHED_COLUMNS and entries > CACHED_ENTRIES and not smooth:
                 if form.kinds == {"squared"} and is_nearly_hard(form):
                     return None

@@ -51,10 +51,9 @@ class APG(Solver):
 
     def refusal(self, form: Any) -> str | None:
         """Explicit rows and smooth terms, or a Composite."""
-        if isinstance(form, Composite):
-            return None
         if not isinstance(form, MarginForm):
-            return "it needs margins or a gradient; this problem brings neither"
+            composite = isinstance(form, Composite)
+            return None if composite else "it needs margins or a gradient; this problem brings neither"
         if not isinstance(form.features, LinearFeatures):
             return "its steps move a weight vector, which only kernel='linear' has"
         if form.coefficient_terms:
@@ -70,13 +69,13 @@ class APG(Solver):
         if self.refusal(form) is not None:
             return None
         features = form.features
-        if isinstance(form, Composite) or form.joint or form.penalty > 0:
-            n = form.shape[1] if isinstance(form, Composite) else len(form.columns)
+        if not isinstance(form, MarginForm) or form.joint or form.penalty > 0:
+            n = len(form.columns) if isinstance(form, MarginForm) else form.shape[1]
             return Claim(
                 PROXIMAL_STEPS * 4.0 * n * max(features.n_rows, features.n_entries),
                 "a penalty, several classes as one problem, or a gradient of its own: proximal steps",
             )
-        if form.ridge == 0 or prefers_blocks(form) or dense_step_operations(features) <= STEP_OPERATIONS:
+        if form.ridge == 0 or dense_step_operations(features) <= STEP_OPERATIONS or prefers_blocks(form):
             return None
         if isinstance(features, BasisFeatures) and features.rows.folded:
             # Products with such columns are cheap, their matrices are not.

@@ -26,9 +26,10 @@ def prefers_blocks(form: MarginForm) -> bool:
     features = form.features
     if not isinstance(features, LinearFeatures) or features.ridge is not None or form.ridge == 0:
         return False
-    rows, most = features.rows, max(features.n_rows, EXPLICIT_COLUMNS)
-    alone = isinstance(rows, BlockRows) and rows.separate and rows.width <= most
-    return alone and all(column.kappa == 0 for column in form.columns)
+    rows = features.rows
+    if not rows.sparse or not isinstance(rows, BlockRows) or not rows.separate:
+        return False
+    return rows.width <= max(features.n_rows, EXPLICIT_COLUMNS) and all(column.kappa == 0 for column in form.columns)
 
 
 def prefers_rows(form: MarginForm) -> bool:

@@ -11,7 +11,6 @@ import math
 from mdlearn.data.features.basis import BasisFeatures
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.class_contrasts import ContrastRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import Rows
 from mdlearn.forms.margin import MarginForm
@@ -50,7 +49,7 @@ def step_operations(form: MarginForm) -> float:
     if not isinstance(features, LinearFeatures):
         return m**3 / 3.0
     if not rows.sparse:
-        return m * d * (d if isinstance(rows, ContrastRows) else min(m, d))
+        return m * d * min(m, d)
     if prefers_blocks(form):
         return float(rows.n_entries) * rows.coupled
     if isinstance(rows, CsrRows):

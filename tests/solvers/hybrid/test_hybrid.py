@@ -8,6 +8,9 @@ from hybrid_cases import LOSSES, OBJECTIVES, bound, objective, optimum, sample
 from two_hinges import TwoHinges
 
 import mdlearn
+from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.extend import Column, HingeTerm, MarginForm
 from mdlearn.solvers.hybrid import descent, loss_column, newton_start, semismooth, solver, sweeps
 
 CASES = {
@@ -241,3 +244,16 @@ def test_a_variance_over_many_dense_columns_goes_elsewhere(monkeypatch):
         mdlearn.fit("ldm", X, y, solver="hybrid")
     assert mdlearn.fit("ldm", X, y).solver == "interior"
     assert mdlearn.fit("svm", X, y).solver == "hybrid"
+
+
+@pytest.mark.parametrize("weight, limit", [(1e3, 1e12), (1e5, 1e9)])
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.99, 1.01, 3.0])
+def test_it_refuses_a_row_that_weighs_too_much(weight, limit, share, rng):
+    """By its repetitions and its length, however little the others weigh."""
+    X, counts = rng.standard_normal((60, 4)), rng.integers(1, 6, 60).astype(float)
+    counts[7] = 9.0
+    X[7] *= np.sqrt(share * limit / (weight * counts[7] * np.sum(X[7] ** 2)))
+    y = np.where(np.arange(60) % 2, 1.0, -1.0)
+    columns = (Column(y, counts, 0.0, 0.0, (HingeTerm(weight),)),)
+    refusal = solver.Hybrid().refusal(MarginForm(LinearFeatures(DenseRows(X)), columns, "regularized"))
+    assert (refusal is not None) == (share > 1)
