@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator
 from functools import partial
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ class CheckedEngine:
     ) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is. Without a problem, None is all it has."""
         work = noted(self.solver, "solver", method, begin, *given)
-        if not isinstance(work, Generator):
+        if type(work) is not GeneratorType and not isinstance(work, Generator):  # the second takes long
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
         waiting: Offer | None = None
         try:

@@ -54,7 +54,7 @@ class Prepared:
     found: dict[tuple[int, str], Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class DriverOutcome:
     """Outcome of a driver's run of an engine; `stopped` says why it ended early, if it did."""
 
@@ -82,7 +82,7 @@ class LaterProblems(Protocol):
         """Return what is known at w = 0 of a problem whose rows have this weight; None: that takes its form."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Solved:
     """Solution of one of a driver's problems, with what the sum over problems needs."""
 
@@ -125,10 +125,11 @@ class Driver(LimitedRun):
         """
         problems = self._problems(first)
         count = len(problems) if later is None else len(later)
-        at_once = self._at_once(first, count)
+        at_once = 1 if count == 1 else self._at_once(first, count)
         if (0, self.solver.name) not in self.prepared.found and not self.late():
             self.solver.require_memory(first, self.options, at_once)
-        self.progress.problems = count
+        if (progress := self.progress) is not None:
+            progress.problems = count
         if at_once > 1 and isinstance(first.features, KernelFeatures):
             first.features.ask_at_once()
         try:
@@ -141,12 +142,14 @@ class Driver(LimitedRun):
             solutions = [one.solution for one in solved]
             proofs, scales = [one.certificate for one in solutions], [(one.at_zero, one.hard) for one in solved]
             certificate = combine_proofs(proofs, scales, self.limits.tol)
-            if certificate.converged:
-                self.progress.complete()
+            if progress is not None and certificate.converged:
+                progress.complete()
         finally:
-            self.progress.close()
+            if progress is not None:
+                progress.close()
         self.history = fit_history(self.history, proofs, scales)
-        shortfall = self._fell_short(certificate, exact=first.features.dtype == np.float64)
+        exact = first.features.dtype == np.float64
+        shortfall = None if certificate.converged else self._fell_short(certificate, exact)
         return DriverOutcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
     def alone(self, form: Form) -> Generator[None, None, Solution]:
@@ -154,15 +157,14 @@ class Driver(LimitedRun):
 
         Yields None as often as that engine is to.
         """
-        solved = yield from with_heartbeat(self._alone(_ready_form(form), 0), None)
-        return solved.solution
+        return (yield from with_heartbeat(self._alone(_ready_form(form), 0), None)).solution
 
     def _at_once(self, form: Form, count: int) -> int:
         """Number of problems to solve at the same time: by default 1, for large ones up to as many as BLAS has threads.
 
         Each is solved by one thread then, with one of BLAS.
         """
-        if self.limits.n_threads is not None or count == 1:
+        if self.limits.n_threads is not None:
             return min(self.limits.n_threads or 1, count)
         features = form.features
         if not isinstance(features, LinearFeatures) or count * features.n_entries < PARALLEL_ENTRIES:
@@ -199,7 +201,7 @@ class Driver(LimitedRun):
         try:
             while not self.late():
                 next(work)
-                self.progress.beat()
+                self.beat()
         except StopIteration as done:
             return done.value
         work.close()
@@ -247,7 +249,7 @@ class Driver(LimitedRun):
                 except StopIteration as done:
                     return done.value
                 if state is None:
-                    self.progress.beat()
+                    self.beat()
                 elif not self.stopped:  # what other threads were still about to report is of no interest
                     self.record(state)
                 self.late()
@@ -256,8 +258,7 @@ class Driver(LimitedRun):
 
     def _with_rest(self, solved: list[_Solved | None], works: list[Work], later: LaterProblems | None) -> list[_Solved]:
         """Answer for the problems whose turn did not come: tens of thousands may be left, of which nothing is made."""
-        found: list[_Solved] = []
-        blanks: ZeroSolutions | None = None
+        found, blanks = list[_Solved](), None
         equal: dict[tuple[int, float], _Solved | None] = {}
         for j, one in enumerate(solved):
             if one is None and later is not None and j:

@@ -98,9 +98,10 @@ class Incumbent:
     @property
     def promises(self) -> bool:
         """Whether the best point and the best bound meet `tol`, or rest, but for what rounding to a type costs."""
-        least = min(self.objective, self.promised)
-        gap = min(self.gap, self.problem.gap_of(least, self.lower_bound))
-        return gap <= max(self.tol, AT_REST)
+        enough = max(self.tol, AT_REST)
+        if self.gap <= enough:
+            return True
+        return self.problem.gap_of(min(self.objective, self.promised), self.lower_bound) <= enough
 
     def _take_residual(self, report: Report, residual: float) -> None:
         objective, below = self.problem.values(report.objective, report.objective - residual)

@@ -15,7 +15,7 @@ from mdlearn.forms.proof import Certificate, State
 OUT_OF_TIME = "time_limit reached"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Limits:
     """Limits of a fit: `tol` is the relative gap (`tol_given`: the user's), `deadline` a `time.perf_counter` value.
 
@@ -91,12 +91,21 @@ class LimitedRun:
     history : list of State
     stopped : str
         Why the whole fit ends early; empty: it may go on.
+    progress : Progress or None
+        None: it is silent.
     """
 
     def __init__(self, solver: str, limits: Limits) -> None:
         self.limits, self.stopped = limits, ""
         self.history: list[State] = []
-        self.progress = Progress(limits.verbose, solver, limits.started, limits.tol)
+        self.progress: Progress | None = None
+        if limits.verbose:
+            self.progress = Progress(limits.verbose, solver, limits.started, limits.tol)
+
+    def beat(self) -> None:
+        """Show that work goes on."""
+        if self.progress is not None:
+            self.progress.beat()
 
     def late(self) -> bool:
         """Look at the clock, and say whether to stop."""
@@ -113,7 +122,8 @@ class LimitedRun:
     def record(self, state: State) -> None:
         """Keep and show a state; the callback may want to stop."""
         self.history.append(state)
-        self.progress.show(state)
+        if self.progress is not None:
+            self.progress.show(state)
         if self.limits.callback is not None and self.limits.callback(state):
             self.stopped = "stopped by the callback"
 

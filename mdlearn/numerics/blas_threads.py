@@ -13,7 +13,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 PROCESS = 0
@@ -85,19 +84,21 @@ Token = tuple[int, object]
 """A request of a thread, by its identifier."""
 
 
-@dataclass(eq=False)
 class _BlasScope:
     """BLAS libraries with the number of threads that they were found with, and the requests for them."""
 
-    found: list[tuple[Any, int]]
-    requests: dict[Token, int] = field(default_factory=dict)
-    changed: bool = False
+    def __init__(self, libraries: list[Any]) -> None:
+        self.libraries, self.found = libraries, [library.get_num_threads() for library in libraries]
+        self.requests: dict[Token, int] = {}
+        self.changed = False
 
     def apply(self) -> None:
-        smallest = min(self.requests.values(), default=None)
+        smallest = min(self.requests.values()) if self.requests else None
         # Asking takes as long as much of a small fit: not where nothing was changed, and nothing is to be.
-        self.changed = self.changed or (smallest is not None and [n for _, n in self.found if n != smallest] != [])
-        for library, number in self.found if self.changed else ():
+        if not self.changed and (smallest is None or self.found.count(smallest) == len(self.found)):
+            return
+        self.changed = True
+        for library, number in zip(self.libraries, self.found):
             _set_blas_threads(library, number if smallest is None else smallest)
 
 
@@ -145,24 +146,26 @@ class BlasGuard:
     def enter(self, token: Token, n: int) -> None:
         """Add a request of the calling thread."""
         with self.lock:
-            if PROCESS not in self.scopes:
+            if PROCESS not in self.scopes and len(sys.modules) != self.n_modules:
                 self._list_libraries()
             for key, mine in ((PROCESS, self.shared), (token[0], self.per_thread)):
-                if key not in self.scopes:
+                scope = self.scopes.get(key)
+                if scope is None:
                     if not mine and key != PROCESS:
                         continue
-                    self.scopes[key] = _BlasScope([(library, library.get_num_threads()) for library in mine])
-                self.scopes[key].requests[token] = n
-                self.scopes[key].apply()
+                    scope = self.scopes[key] = _BlasScope(mine)
+                scope.requests[token] = n
+                scope.apply()
 
     def leave(self, token: Token) -> None:
         """Take a request of the calling thread back; a second call changes nothing."""
         with self.lock:
             for key in (PROCESS, token[0]):
-                if key in self.scopes:
-                    self.scopes[key].requests.pop(token, None)
-                    self.scopes[key].apply()
-                    if not self.scopes[key].requests:
+                scope = self.scopes.get(key)
+                if scope is not None:
+                    scope.requests.pop(token, None)
+                    scope.apply()
+                    if not scope.requests:
                         del self.scopes[key]
 
     def found(self) -> int:
@@ -170,9 +173,10 @@ class BlasGuard:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         with self.lock:
             if PROCESS in self.scopes:
-                numbers = [number for _, number in self.scopes[PROCESS].found]
+                numbers = self.scopes[PROCESS].found
             else:
-                self._list_libraries()
+                if len(sys.modules) != self.n_modules:
+                    self._list_libraries()
                 numbers = [library.get_num_threads() for library in self.libraries]
         return max(1, min(max(numbers, default=1), cores))
 
@@ -184,13 +188,11 @@ class BlasGuard:
             return min(found, *requests) if requests else found
 
     def _list_libraries(self) -> None:
-        """List the loaded libraries and find their kinds, where modules were imported since the last time.
+        """List the loaded libraries and find their kinds, after modules were imported.
 
         Listing takes a millisecond, as long as a small fit. It calls back from C, where a KeyboardInterrupt would be
         swallowed: another thread does it, as signals come to the main thread alone.
         """
-        if len(sys.modules) == self.n_modules:
-            return
         from threadpoolctl import ThreadpoolController
 
         n_modules = len(sys.modules)

@@ -116,7 +116,7 @@ class Passes(LimitedRun):
         """Run work to its end; it is told when the time is up."""
 
         def stopped() -> bool:
-            self.progress.beat()
+            self.beat()
             return self.limits.late()
 
         return finished(work, stopped)
@@ -153,11 +153,12 @@ class Passes(LimitedRun):
                 work.close()
                 self.stopped = self.stopped or OUT_OF_TIME
                 return None
-            self.progress.beat()
+            self.beat()
 
     def run(self, engine: BlockEngine, summary: Summary) -> tuple[list[Certificate], np.ndarray]:
         """Certificates of all problems and coefficients of all columns, once they meet `tol` or limits are reached."""
-        self.progress.problems = len(engine.groups)
+        if (progress := self.progress) is not None:
+            progress.problems = len(engine.groups)
         try:
             while True:
                 self._advance(engine, summary)
@@ -168,15 +169,16 @@ class Passes(LimitedRun):
                     for t, one in enumerate(certificates):
                         self.record(self.state(self.done, one.objective, one.lower_bound, one.gap, t))
                 if self.stopped or not engine.reopen(certificates):
-                    if all(one.converged for one in certificates):
-                        self.progress.complete()
+                    if progress is not None and all(one.converged for one in certificates):
+                        progress.complete()
                     return certificates, W
                 # Estimates promised too much.
                 for t, i in {state.problem: i for i, state in enumerate(self.history)}.items():
                     state, one = self.history[i], certificates[t]
                     self.history[i] = replace(state, objective=one.objective, lower_bound=one.lower_bound, gap=one.gap)
         finally:
-            self.progress.close()
+            if progress is not None:
+                progress.close()
 
     def _advance(self, engine: BlockEngine, summary: Summary) -> None:
         """Passes until an engine has nothing more to do, or a limit is reached."""

@@ -232,3 +232,20 @@ def test_long_preparations_show_that_work_goes_on(capsys, monkeypatch):
         progress.beat()
     progress.close()
     assert capsys.readouterr().err.splitlines() == ["cd: at work, 2.10 s", "cd: at work, 4.20 s"]
+
+
+@pytest.mark.parametrize("solver", ["auto", "sgd"])
+def test_a_silent_fit_has_no_progress(solver, monkeypatch, rng):
+    """Making it, and telling it of every report, would be as much work as some steps of a small fit."""
+    from mdlearn.driver import limits
+
+    def made(*given):
+        raise AssertionError("a silent fit has made a Progress")
+
+    monkeypatch.setattr(limits, "Progress", made)
+    X = rng.standard_normal((40, 3))
+    y, blocks = np.sign(X[:, 0]), mdlearn.RowBlocks(lambda: iter([(X[:20], y[:20]), (X[20:], y[20:])]))
+    mdlearn.fit("lsvm", X, y, solver=solver, tol=1.0)
+    mdlearn.fit("lsvm", blocks, None, solver=solver, tol=1.0)
+    with pytest.raises(AssertionError, match="has made"):
+        mdlearn.fit("lsvm", X, y, solver=solver, tol=1.0, verbose=2)

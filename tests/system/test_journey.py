@@ -1,0 +1,35 @@
+"""The way of one small fit through the package: files entered and Python calls, which are most of its time."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import mdlearn
+
+FILES, CALLS = 60, 510
+"""At most so many; comprehensions count as calls before Python 3.12."""
+ROOT = os.path.dirname(mdlearn.__file__)
+
+
+@pytest.mark.parametrize("objective", ["svm", "ldm", "lsvm", "l2lr"])
+def test_a_small_fit_enters_few_files_and_makes_few_calls(objective, rng):
+    X = rng.standard_normal((300, 8))
+    y = np.sign(X[:, 0] + 0.5 * rng.standard_normal(300))
+    entered = []
+
+    def seen(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(ROOT):
+            entered.append(frame.f_code.co_filename)
+
+    mdlearn.fit(objective, X, y)  # imports, and what is known of classes
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        mdlearn.fit(objective, X, y)
+    finally:
+        sys.setprofile(before)
+    assert 20 < len(set(entered)) <= FILES and 200 < len(entered) <= CALLS
