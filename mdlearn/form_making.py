@@ -22,7 +22,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
 from mdlearn.driver.checked_form import check_features, check_form
 from mdlearn.driver.driver import Prepared, Starts
-from mdlearn.errors import foreign_steps, is_foreign, noted_call
+from mdlearn.errors import class_is_foreign, foreign_steps, noted_call
 from mdlearn.forms.problem import Form, as_joint_problem
 from mdlearn.forms.proof import AtZero, Solution
 from mdlearn.numerics.seeds import seeded_rng
@@ -76,7 +76,7 @@ class FormMaker:
             handed.pieces[j], handed.features[j] = piece, features
         inner = kernel if kernel.explicit is None else Kernel("linear")
         given = piece, features, inner, self.bias, params, self.solve
-        if is_foreign(task):
+        if class_is_foreign(type(task)):
             form = yield from foreign_steps(task, "objective", "problem", partial(task.problem, *given))
             check_form(task, form, piece)
         else:
@@ -120,7 +120,7 @@ def _features_of_form(
     if place is None:
         work = partial(task.features, data, kernel, params, seeded_rng(*seeds))
         made = yield from foreign_steps(task, "objective", "features", work)
-        if is_foreign(task):
+        if class_is_foreign(type(task)):
             check_features(task, made, data)
         if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
             check_feature_size(made.rows.largest(), made.dtype)

@@ -24,7 +24,7 @@ from mdlearn.driver.checked_form import check_solutions
 from mdlearn.driver.choice import Choice, choose_solver
 from mdlearn.driver.driver import Driver, DriverOutcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, Shortfall
-from mdlearn.errors import FaultyProblem, is_foreign, noted_call
+from mdlearn.errors import FaultyProblem, class_is_foreign, is_foreign, noted_call
 from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
@@ -266,7 +266,7 @@ class CheckedCall:
         solutions = outcome.solutions
         if not several:
             solutions = [noted_call(task, "objective", "arranged", one, form) for one in solutions]
-        if is_foreign(task):
+        if class_is_foreign(type(task)):
             check_solutions(task, solutions, form, self.data, several)
         params = {**filled, **kernel.params}
         return Fitted(task, params, kernel.exact, outcome, solutions, form.features.mapping(), ran, shortfalls)

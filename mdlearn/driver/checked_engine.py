@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.errors import came, faulty, foreign_title, note_origin, noted, noted_call
+from mdlearn.errors import came, class_is_foreign, faulty, foreign_title, note_origin, noted, noted_call
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
@@ -32,7 +32,7 @@ class CheckedEngine:
     """
 
     def __init__(self, solver: Solver, tol: float = 0.0) -> None:
-        self.solver, self.broke, self.tol = solver, "", tol
+        self.solver, self.broke, self.tol, self.foreign = solver, "", tol, class_is_foreign(type(solver))
 
     @property
     def title(self) -> str:
@@ -48,7 +48,8 @@ class CheckedEngine:
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """All options of the engine, with defaults filled in."""
-        options: dict[str, Any] = noted_call(self.solver, "solver", "check_options", given)
+        ask = partial(noted_call, self.solver, "solver", "check_options") if self.foreign else self.solver.check_options
+        options: dict[str, Any] = ask(given)
         if not isinstance(options, dict) or not options.keys() >= self.solver.options.keys():
             what = f"returned {came(options)}, a dict of all options is needed"
             raise faulty(self.solver, "solver", "check_options", what)
@@ -67,7 +68,7 @@ class CheckedEngine:
         self, method: str, problem: Problem | None, begin: Callable[..., Any], *given: Any
     ) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is. Without a problem, None is all it has."""
-        work = noted(self.solver, "solver", method, begin, *given)
+        work = noted(self.solver, "solver", method, begin, *given) if self.foreign else begin(*given)
         if type(work) is not GeneratorType and not isinstance(work, Generator):  # the second takes long
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
         waiting: Offer | None = None
@@ -105,7 +106,7 @@ class CheckedEngine:
         return self._check(step, problem)
 
     def _made(self, make: Callable[[], Report], problem: Problem) -> Report:
-        return self._check(noted(self.solver, "solver", "iterate", make), problem)
+        return self._check(noted(self.solver, "solver", "iterate", make) if self.foreign else make(), problem)
 
     def _check(self, report: Any, problem: Problem) -> Report:
         if not isinstance(report, Report):

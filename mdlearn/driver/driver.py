@@ -18,7 +18,7 @@ from mdlearn.driver.checked_problem import checked_problem
 from mdlearn.driver.incumbent import Incumbent
 from mdlearn.driver.limits import OUT_OF_TIME, LimitedRun, Limits, Shortfall
 from mdlearn.driver.threads import run_in_threads
-from mdlearn.errors import FaultyProblem, is_foreign
+from mdlearn.errors import FaultyProblem, class_is_foreign
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import AtZero, Certificate, Solution, Start, State, ZeroSolutions, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
@@ -115,8 +115,7 @@ class Driver(LimitedRun):
         engine.tol = limits.tol
         super().__init__(solver.name, limits)
         self.published = solver.ends_itself(options)  # whether it runs to an end of its own
-        self.reason = ""  # why some problem ended early
-        self.unproven = ""  # why none can be certified
+        self.reason, self.unproven = "", ""  # why some problem ended early, and why none can be certified
 
     def run(self, first: Form, later: LaterProblems | None = None) -> DriverOutcome:
         """Solve every problem and certify; say what the gap asked for was not reached by.
@@ -148,8 +147,7 @@ class Driver(LimitedRun):
             if progress is not None:
                 progress.close()
         self.history = fit_history(self.history, proofs, scales)
-        exact = first.features.dtype == np.float64
-        shortfall = None if certificate.converged else self._fell_short(certificate, exact)
+        shortfall = None if certificate.converged else self._fell_short(certificate, first.features.dtype == np.float64)
         return DriverOutcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
     def alone(self, form: Form) -> Generator[None, None, Solution]:
@@ -190,7 +188,9 @@ class Driver(LimitedRun):
 
     def _problems(self, form: Form, first: int = 0) -> tuple[Problem, ...]:
         """Problems of a form, told where to begin."""
-        problems = tuple([checked_problem(one, form) if is_foreign(one) else one for one in problems_of(form)])
+        problems = problems_of(form)
+        if any(map(class_is_foreign, map(type, problems))):
+            problems = tuple(checked_problem(one, form) for one in problems)
         if self.starts is not None:
             for problem, given in zip(problems, self.starts(form, first, len(problems))):
                 problem.begin(given)

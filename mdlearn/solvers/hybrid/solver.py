@@ -66,12 +66,12 @@ class Hybrid(Solver):
         if general is not None:
             return general
         features = form.features
-        if not isinstance(features, LinearFeatures) or type(features.rows) not in (DenseRows, CsrRows) or form.scaled:
+        plain = isinstance(features, LinearFeatures) and features.ridge is None
+        if not plain or type(features.rows) not in (DenseRows, CsrRows):
             return "it needs the rows themselves, dense or CSR, under a ridge of ones"
         smooth = "logistic" in form.kinds
         if form.bias == "free" and not smooth:
             return "it cannot keep the equality constraint of bias='free'"
-        wide = features.width > VARIANCE_COLUMNS and isinstance(features.rows, DenseRows)
         weight = 0.0
         for one in form.columns:
             if len(one.terms) != 1 or one.terms[0].side < 0 or one.terms[0].weight == 0:
@@ -80,7 +80,7 @@ class Hybrid(Solver):
                 return "it reads one threshold for all rows, and these differ from row to row"
             if smooth and one.kappa > 0:
                 return "it takes no variance term beside a logistic loss"
-            if wide and one.kappa > 0:
+            if one.kappa > 0 and features.width > VARIANCE_COLUMNS and isinstance(features.rows, DenseRows):
                 return f"it takes a variance term over at most {VARIANCE_COLUMNS} dense columns"
             weight = max(weight, one.terms[0].weight)
         steepest = STEEPEST if weight > LARGE_WEIGHT else STEEPEST_ROWS
