@@ -58,6 +58,16 @@ class SmoothFactor(NamedTuple):
     bends: np.ndarray
 
 
+class Whitening(NamedTuple):
+    """Whitening that columns of a form share: for counts and kappa, M's factor L, rows X L^-T, and their squares."""
+
+    counts: np.ndarray
+    kappa: float
+    L: np.ndarray
+    rows: np.ndarray
+    squares: np.ndarray
+
+
 SharedFactors = dict[int, SmoothFactor]
 """Factors of second derivatives at w = 0, by the number of rows that they are of."""
 
@@ -158,6 +168,7 @@ class ColumnParts:
     def __init__(self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool) -> None:
         self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
         self.factors: SharedFactors = {}
+        self.whitening: Whitening | None = None  # of the last columns with a variance term
         # Sums over single rows skip the zeros of dense ones, where these are many: a small block is not worth a copy.
         self.stored = rows.rows
         if isinstance(rows.rows, DenseRows):

@@ -117,10 +117,10 @@ class Hybrid(Solver):
         order = min(m, d + 1, LARGEST_MATRIX)
         copies = 0.0 if form.features.rows.sparse else min(8.0 * m * d, COPY_BYTES)
         matrices = 4 if "logistic" in form.kinds else 2
-        small = d < WHITENED_COLUMNS and m * (d + 1) ** 2 <= MOST_WHITENING
+        small = d < WHITENED_COLUMNS and m * (d + 1) ** 2 <= len(form.columns) * MOST_WHITENING
         whitened = small and any(one.kappa > 0 for one in form.columns)
         own = copies if whitened else 0.0
-        size = copies + at_once * (8.0 * matrices * order * order + 200.0 * m + own)
+        size = copies + own + at_once * (8.0 * matrices * order * order + 200.0 * m + own)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
@@ -155,8 +155,8 @@ class Hybrid(Solver):
                 problem.quadratic = yield from shared.quadratic(column)
                 yield from _hybrid_newton_steps((yield from newton_start.logistic_newton_start(problem)), places)
                 return
-            if whitening_pays(problem):
-                problem = yield from whitened_column(problem, (yield from shared.quadratic(column)))
+            if whitening_pays(problem, len(form.columns)):
+                problem = yield from whitened_column(problem, shared)
             begun = yield from self._through_weaker(problem, shared, places)
             yield from _hybrid_newton_steps(begun, places)
         except NotPositiveDefinite:

@@ -1,12 +1,19 @@
 """Whitened column of the hybrid solver: rows in whose coordinates a variance term is part of the squared norm.
 
-With A = L L' and w = L^-T x, the objective 1/2 w'Aw - e'w + loss(R w) is 1/2 |x|^2 - (L^-1 e)'x + loss((R L^-T) x):
-that of the loss alone, on other rows. Coordinate ascent on these has no multipliers of the variance, which it would
-move one by one, and the slower the larger the variance is beside the norm.
+With M = I + kappa sum c_i x_i x_i' = L L', which has no signs, all classes share the rows X L^-T. That of a class is
+A = M - kappa T v v', v its mean signed row and T the sum of the counts. With q = L^-1 v and g = kappa T / (1 - kappa T
+|q|^2)::
+
+    A^-1 = L^-T (I + g q q') L^-1
+
+so that its rows are those and one entry more, sqrt(g) q'L^-1 x_i. The objective is that of the loss alone on such rows.
+Coordinate ascent has no multipliers of the variance then, which it would move one by one, and the slower the larger the
+variance is beside the norm.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 
 import numpy as np
@@ -15,7 +22,8 @@ from scipy.linalg import blas, lapack
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows, steps
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.hybrid.loss_column import ColumnQuadratic, LossColumn
+from mdlearn.numerics import cholesky
+from mdlearn.solvers.hybrid.loss_column import ColumnParts, ColumnQuadratic, LossColumn, Whitening
 from mdlearn.solvers.hybrid.newton_start import margin_reach
 
 WHITENED_COLUMNS = 300
@@ -26,55 +34,75 @@ WHITENED_GAIN = 0.1
 """Reach of a margin times mean eigenvalue of the variance term from which whitening pays. On 12 real sets, C from 0.01
 to 1, gaps of 1e-2 to 1e-5: 0.74 to 0.94 of the time without at C >= 0.1, 0.93 to 1.4 below."""
 MOST_WHITENING = 5e7
-"""Rows times columns squared up to which whitening pays. On drawn rows it takes 1.2 to 1.4 (2,000 x 200) and 1.4 to 2
-times the time without (100,000 x 51), beyond; on 13 real sets of at most 1.1e7 0.57 to 1.01."""
-LARGEST_VARIANCE = 1e8
-"""Sum of the eigenvalues of the variance term up to which whitened rows keep eleven digits."""
+"""Rows times columns squared, for each class that shares them, up to which whitening pays. On drawn rows of two classes
+it takes 1.2 to 1.4 (2,000 x 200) and 1.4 to 2 times the time without (100,000 x 51), beyond; on 13 real sets of at most
+1.1e7 0.57 to 1.01; on the ten classes of usps (4.8e8) 0.3 to 0.6."""
+LARGEST_VARIANCE, LARGEST_SECOND_MOMENT = 1e8, 1e6
+"""Sums of the eigenvalues of the variance term, and of kappa sum c x x', up to which whitened rows keep eleven and ten
+digits."""
 WHITENED_OPERATIONS, LEAST_WIDTH = 1 << 26, 64
 """Operations of a piece of whitened rows, some milliseconds, where they have at least so many columns."""
 
 
 class WhitenedColumn(LossColumn):
-    """Whitened column of the hybrid solver: a loss without a variance term, on dense rows X L^-T.
+    """Whitened column of the hybrid solver: a loss without a variance term, on dense rows.
 
     Parameters
     ----------
     problem : LossColumn
-    L : ndarray of shape (n, n)
-        Cholesky factor of its quadratic part; the lower triangle is read.
-    whitened : ndarray of shape (m, n)
-    squares : ndarray of shape (m,)
-        Squared lengths of these rows.
+    whitening : Whitening
     """
 
-    def __init__(self, problem: LossColumn, L: np.ndarray, whitened: np.ndarray, squares: np.ndarray) -> None:
+    def __init__(self, problem: LossColumn, whitening: Whitening) -> None:
+        column, (m, n) = problem.column, whitening.rows.shape
+        q = blas.dtrsv(whitening.L.T, problem.mean_row, lower=0, trans=1)
+        weight = column.kappa * column.total
+        self.tilted = math.sqrt(weight / (1.0 - weight * float(q @ q))) * q
+        whitened = np.empty((m, n + 1))
+        whitened[:, :n], whitened[:, n] = whitening.rows, whitening.rows @ self.tilted
         rows = DenseRows(whitened)
-        super().__init__(_without_variance(problem.column), AffineRows(rows, False), squares, rows)
-        self.problem, self.declared, self.L = problem, problem.column, L
+        squares = whitening.squares + np.square(whitened[:, n])
+        super().__init__(_without_variance(column), AffineRows(rows, False), squares, rows)
+        self.problem, self.declared, self.L = problem, column, whitening.L
         self.quadratic = ColumnQuadratic(None, None, False)
 
     def coefficients(self, w: np.ndarray) -> tuple[np.ndarray, float]:
-        """L^-T w, the coefficients of the rows as they were given, and their intercept."""
-        return self.problem.coefficients(blas.dtrsv(self.L.T, w, lower=0, trans=0))
+        """Coefficients of the rows as they were given, and their intercept."""
+        return self.problem.coefficients(blas.dtrsv(self.L.T, w[:-1] + w[-1] * self.tilted, lower=0, trans=0))
 
 
-def whitening_pays(problem: LossColumn) -> bool:
-    """Whether whitened rows cost the hybrid solver less than steps along the multipliers of a variance term."""
+def whitening_pays(problem: LossColumn, sharing: int = 1) -> bool:
+    """Whether rows whitened for several columns cost less than steps along the multipliers of a variance term."""
     column, n = problem.column, problem.width
     if column.kappa == 0 or problem.soft or column.start is not None or not isinstance(problem.stored, DenseRows):
         return False
     entries = problem.n_rows * n
-    if n > WHITENED_COLUMNS or entries * n > MOST_WHITENING or not WHITENED_ENTRIES <= entries <= COPY_BYTES / 8.0:
+    if n > WHITENED_COLUMNS or entries * n > sharing * MOST_WHITENING:
+        return False
+    if not WHITENED_ENTRIES <= entries <= COPY_BYTES / 8.0:
         return False
     v, squares = problem.mean_row, float(problem.squares @ column.counts)
+    if column.kappa * (squares + column.total * float(problem.rows.constant)) > LARGEST_SECOND_MOMENT:
+        return False
     variance = column.kappa * (squares + column.total * (float(problem.rows.constant) - float(v @ v)))
     return variance <= LARGEST_VARIANCE and margin_reach(problem) * variance > WHITENED_GAIN * n
 
 
-def whitened_column(problem: LossColumn, quadratic: ColumnQuadratic) -> Generator[None, None, WhitenedColumn]:
+def whitened_column(problem: LossColumn, parts: ColumnParts) -> Generator[None, None, WhitenedColumn]:
     """Return a column of the hybrid solver in coordinates in which its quadratic part is the identity."""
-    L = quadratic.L
-    assert L is not None
+    counts, kappa, known = problem.column.counts, problem.column.kappa, parts.whitening
+    if known is None or known.kappa != kappa or not np.array_equal(known.counts, counts):
+        parts.whitening = known = yield from _whitening(problem, parts)
+    return WhitenedColumn(problem, known)
+
+
+def _whitening(problem: LossColumn, parts: ColumnParts) -> Generator[None, None, Whitening]:
+    """Whiten the rows for all columns with the counts and the variance of this one."""
+    counts, kappa = problem.column.counts, problem.column.kappa
+    _, mean, about = yield from parts.scatters.of(counts)
+    M = kappa * (about + np.multiply.outer(problem.column.total * mean, mean))
+    M.flat[:: M.shape[0] + 1] += 1.0
+    L = yield from cholesky.cholesky(M)
     (m, d), n = problem.rows.rows.shape, problem.width
     inverse = np.triu(lapack.dtrtri(L.T, lower=0)[0])
     whitened, squares = np.empty((m, n)), np.empty(m)
@@ -86,7 +114,7 @@ def whitened_column(problem: LossColumn, quadratic: ColumnQuadratic) -> Generato
             block += inverse[d]
         squares[part] = np.einsum("ij,ij->i", block, block)
         yield
-    return WhitenedColumn(problem, L, whitened, squares)
+    return Whitening(counts, kappa, L, whitened, squares)
 
 
 def _without_variance(column: Column) -> Column:

@@ -48,17 +48,39 @@ def objective(column, X, w, b):
 def test_whitened_rows_have_the_same_objective(constant, operations, monkeypatch):
     monkeypatch.setattr(whitened_column, "WHITENED_OPERATIONS", operations)
     problem, parts, X = column_of(constant=constant)
-    quadratic = drain(parts.quadratic(problem.column))[1]
-    white = drain(whitened_column.whitened_column(problem, quadratic))[1]
+    white = drain(whitened_column.whitened_column(problem, parts))[1]
     np.testing.assert_allclose(white.squares, (white.rows.rows.X**2).sum(axis=1), rtol=1e-14)
     for seed in range(5):
-        x = np.random.default_rng(seed).standard_normal(problem.width)
+        # Coefficients that are made of the rows; others stand for shorter ones.
+        x = white.adjoint(np.random.default_rng(seed).standard_normal(problem.n_rows))
         w, b = white.coefficients(x)
         z = white.margins(x)
-        np.testing.assert_allclose(z, problem.y * (X @ w + b), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(z, problem.y * (X @ w + b), rtol=0, atol=1e-12 * np.abs(z).max())
         value = 0.5 * x @ x - white.pulled @ x + white.loss(z)
         assert value == pytest.approx(objective(problem.column, X, w, b), rel=1e-12)
     assert white.column.kappa == 0 and white.declared is problem.column and problem.column.kappa > 0
+
+
+def test_classes_share_the_whitened_rows():
+    """What classes differ in, the mean signed row, is one entry more: each has the objective of its own signs."""
+    problem, parts, X = column_of()
+    first = drain(whitened_column.whitened_column(problem, parts))[1]
+    column, shared = problem.column, parts.whitening
+    other = Column(np.where(X[:, 1] > 2.5, 1.0, -1.0), column.counts, VARIANCE, MEAN, column.terms)
+    second = drain(
+        whitened_column.whitened_column(LossColumn(other, problem.rows, problem.squares, problem.stored), parts)
+    )[1]
+    assert parts.whitening is shared
+    np.testing.assert_array_equal(first.rows.rows.X[:, :-1], second.rows.rows.X[:, :-1])
+    x = second.adjoint(np.random.default_rng(1).standard_normal(problem.n_rows))
+    value = 0.5 * x @ x - second.pulled @ x + second.loss(second.margins(x))
+    assert value == pytest.approx(objective(other, X, *second.coefficients(x)), rel=1e-12)
+    for counts, variance in ((column.counts, 2.0 * VARIANCE), (column.counts[::-1].copy(), VARIANCE)):
+        parts.whitening = shared
+        another = Column(column.y, counts, variance, MEAN, column.terms)
+        varied = LossColumn(another, problem.rows, problem.squares, problem.stored)
+        drain(whitened_column.whitened_column(varied, parts))
+        assert np.abs(parts.whitening.rows - shared.rows).max() > 1e-3
 
 
 @pytest.mark.parametrize("given", [{"v": 5.0}, {"v": 20.0, "a": 3.0, "C": 0.2}, {"v": 300.0, "a": 1.0, "C": 5.0}])
@@ -104,6 +126,21 @@ def test_rows_are_whitened_where_the_variance_is_large():
     for v, weight in ((0.0, C), (1e-6, C), (VARIANCE, 1e-6), (1e12, C)):
         other = Column(column.y, column.counts, v, MEAN, (HingeTerm(weight),))
         assert not whitened_column.whitening_pays(LossColumn(other, problem.rows, problem.squares, problem.stored))
+
+
+def test_rows_far_from_zero_are_not_whitened():
+    """The squares of a mean that varies with the sign alone take the digits of what is left of them."""
+    problem, _, X = column_of()
+    far = X + 200.0
+    rows = AffineRows(DenseRows(far), True)
+    parts = ColumnParts(rows, (far * far).sum(axis=1), "regularized", True)
+    assert not whitened_column.whitening_pays(LossColumn(problem.column, rows, parts.squares, parts.stored))
+
+
+def test_more_rows_are_whitened_where_classes_share_them(monkeypatch):
+    problem, _, _ = column_of()
+    monkeypatch.setattr(whitened_column, "MOST_WHITENING", 300)
+    assert not whitened_column.whitening_pays(problem, 4) and whitened_column.whitening_pays(problem, 5)
 
 
 @pytest.mark.parametrize(
