@@ -12,6 +12,7 @@ w = u + tau v only the row itself is added to anything.
 from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 
+from mdlearn._solvers.clones cimport MDLEARN_LANES  # and the names of its versions
 from mdlearn._solvers.rows cimport add, check_csr, index_t, inner, real_t, sparse_add, sparse_inner
 
 
@@ -22,8 +23,30 @@ cdef extern from *:
     #else
     #define MDLEARN_PREFETCH(address) ((void)0)
     #endif
+
+    /* Products and sums as `inner` and `add` make them, for wider vectors: the same bits. */
+    MDLEARN_CLONES static double mdlearn_inner(const double *x, const double *w, Py_ssize_t d)
+    {
+        double p[8] = {0};
+        Py_ssize_t j, k;
+        for (j = 0; j + 8 <= d; j += 8)
+            for (k = 0; k < 8; k++)
+                p[k] += x[j + k] * w[j + k];
+        for (; j < d; j++)
+            p[0] += x[j] * w[j];
+        return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+    }
+
+    MDLEARN_CLONES static void mdlearn_add(const double *x, double *w, Py_ssize_t d, double by)
+    {
+        Py_ssize_t j;
+        for (j = 0; j < d; j++)
+            w[j] += by * x[j];
+    }
     """
     void MDLEARN_PREFETCH(const void *address) noexcept nogil
+    double mdlearn_inner(const double *x, const double *w, Py_ssize_t d) noexcept nogil
+    void mdlearn_add(const double *x, double *w, Py_ssize_t d, double by) noexcept nogil
 
 
 cdef enum:
@@ -203,6 +226,20 @@ cdef inline void prefetch(const void* start, Py_ssize_t size) noexcept nogil:
         MDLEARN_PREFETCH(<const char*> start + k)
 
 
+cdef inline double product(const real_t* x, const double* w, Py_ssize_t d) noexcept nogil:
+    if real_t is double:
+        return mdlearn_inner(x, w, d)
+    else:
+        return inner(x, w, d)
+
+
+cdef inline void grow(const real_t* x, double* w, Py_ssize_t d, double by) noexcept nogil:
+    if real_t is double:
+        mdlearn_add(x, w, d, by)
+    else:
+        add(x, 1, w, d, by)
+
+
 cdef void visit_dense(
     const real_t[:, :] X, Ascent p, bint whole, Py_ssize_t start, Py_ssize_t stop
 ) noexcept nogil:
@@ -217,9 +254,9 @@ cdef void visit_dense(
             MDLEARN_PREFETCH(&p.records[i, 0])
             prefetch(&X[i, 0], d * sizeof(real_t))
         i = place(p, k, whole)
-        step = move(p, &p.records[i, 0], i, inner(&X[i, 0], w, d) + p.border * w[d], whole)
+        step = move(p, &p.records[i, 0], i, product(&X[i, 0], w, d) + p.border * w[d], whole)
         if step != 0.0:
-            add(&X[i, 0], 1, w, d, step)
+            grow(&X[i, 0], w, d, step)
             w[d] += p.border * step
 
 
@@ -337,7 +374,7 @@ def dense_survey(const real_t[:, :] X, Ascent p, Py_ssize_t start, Py_ssize_t st
         if start == 0:
             forget(p)
         for i in range(start, stop):
-            look_at(p, &p.records[i, 0], i, inner(&X[i, 0], &p.w[0], d) + p.border * p.w[d])
+            look_at(p, &p.records[i, 0], i, product(&X[i, 0], &p.w[0], d) + p.border * p.w[d])
 
 
 def sparse_survey(
