@@ -52,6 +52,23 @@ def squares(
             out[i] = total
 
 
+def column_squares(
+    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] v,
+    double[::1] out, Py_ssize_t first, Py_ssize_t last,
+):
+    """Add v_i x_ij^2 to out_j for first <= i < last."""
+    cdef Py_ssize_t i, j
+    cdef double by, entry
+    check_csr(data.shape[0], indices.shape[0], indptr, v.shape[0], first, last)
+    with nogil:
+        for i in range(first, last):
+            by = v[i]
+            if by != 0.0:
+                for j in range(indptr[i], indptr[i + 1]):
+                    entry = data[j]
+                    out[indices[j]] += by * entry * entry
+
+
 cdef inline long long entries_of_row(const real_t* x, Py_ssize_t step, Py_ssize_t d) noexcept nogil:
     cdef long long n = 0
     cdef Py_ssize_t j

@@ -30,6 +30,7 @@ def test_products_are_those_of_the_dense_matrix(dtype, index):
     for one, other in ((rows.dot(w), D @ w), (rows.adjoint(v), D.T @ v), (rows.squares(), (D * D).sum(axis=1))):
         assert one.dtype == np.float64 and np.allclose(one, other, rtol=1e-13, atol=1e-13)
     assert np.allclose(rows.squares(2.0 + w * w), (D * D / (2.0 + w * w)).sum(axis=1), rtol=1e-13)
+    assert np.allclose(rows.column_squares(v), v @ (D * D), rtol=1e-13, atol=1e-13)
     W, V = rng.standard_normal((A.shape[1], 3)), rng.standard_normal((A.shape[0], 3))
     assert np.allclose(rows.dot(W), D @ W) and np.allclose(rows.adjoint(V), D.T @ V)
 
@@ -45,6 +46,9 @@ def test_a_range_touches_no_other_row(first, last):
     assert (np.delete(out, np.arange(first, last)) == 7.0).all()
     kernels.adjoint(*parts, v, sums, first, last)
     assert np.allclose(sums, 1.0 + D[first:last].T @ v[first:last])
+    sums[:] = 1.0
+    kernels.column_squares(*parts, v, sums, first, last)
+    assert np.allclose(sums, 1.0 + v[first:last] @ D[first:last] ** 2)
     out[:] = 7.0
     kernels.squares(*parts, w * w, out, first, last)
     assert np.allclose(out[first:last], D[first:last] ** 2 @ (w * w))
@@ -58,6 +62,8 @@ def test_arrays_that_do_not_fit_are_refused():
         kernels.dot(*parts, w, out[1:], 0, 3)
     with pytest.raises(ValueError, match="do not fit"):
         kernels.adjoint(A.data, A.indices[1:], A.indptr, out, w, 0, 3)
+    with pytest.raises(ValueError, match="do not fit"):
+        kernels.column_squares(*parts, out[1:], w, 0, 3)
     for first, last in ((-1, 3), (4, 3), (0, A.shape[0] + 1)):
         with pytest.raises(ValueError, match="out of bounds"):
             kernels.squares(*parts, w, out, first, last)

@@ -105,6 +105,11 @@ class CsrRows(RowsInMemory):
         weights = np.ones(self.shape[1]) if scale is None else 1.0 / scale
         return self._product(kernels.squares, _vector_for_csr_product(weights, self.shape[1]), np.empty(self.shape[0]))
 
+    def column_squares(self, weights: np.ndarray) -> np.ndarray:
+        """sum_i weights_i x_ij^2 of every column, float64."""
+        v = _vector_for_csr_product(weights, self.shape[0])
+        return self._product(kernels.column_squares, v, np.zeros(self.shape[1]))
+
     def spread(self, counts: np.ndarray, mean: float) -> float:
         """sum_ij counts_i (x_ij - mean)^2 over all entries, those that are not stored included."""
         total = 0.0
