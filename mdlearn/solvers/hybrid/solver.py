@@ -27,7 +27,7 @@ from mdlearn.solvers.hybrid.descent import DualDescent
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn, are_narrow
 from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, NarrowSteps
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
-from mdlearn.solvers.hybrid.smooth import SmoothNewton
+from mdlearn.solvers.hybrid.smooth import PRECONDITIONER_COLUMNS, SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, SweepOffers, sweep_until_newton, sweeps_alone
 from mdlearn.solvers.hybrid.whitened_column import MOST_WHITENING, WHITENED_COLUMNS, whitened_column, whitening_pays
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, is_nearly_hard
@@ -116,7 +116,8 @@ class Hybrid(Solver):
         m, d = form.features.n_rows, form.features.width
         order = min(m, d + 1, LARGEST_MATRIX)
         copies = 0.0 if form.features.rows.sparse else min(8.0 * m * d, COPY_BYTES)
-        matrices = 4 if "logistic" in form.kinds else 2
+        smooth = "logistic" in form.kinds
+        matrices = 2 if not smooth else 4 if d < PRECONDITIONER_COLUMNS else 0  # else the diagonal
         small = d < WHITENED_COLUMNS and m * (d + 1) ** 2 <= len(form.columns) * MOST_WHITENING
         whitened = small and any(one.kappa > 0 for one in form.columns)
         own = copies if whitened else 0.0
@@ -128,7 +129,10 @@ class Hybrid(Solver):
         assert isinstance(form.features, LinearFeatures)
         features = form.features
         rows = AffineRows(features.rows, form.bias != "none")
-        return ColumnParts(rows, features.squares(), form.bias, "logistic" not in form.kinds)
+        parts = ColumnParts(rows, features.squares(), form.bias, "logistic" not in form.kinds)
+        if parts.stored.sparse:
+            features.store(parts.stored)
+        return parts
         yield  # what makes this a generator
 
     def prepare_next(

@@ -9,6 +9,7 @@ from hybrid_cases import LOSSES, OBJECTIVES, optimum, sample
 from layouts import LAYOUTS, MATRICES, rows, sparse_rows
 
 import mdlearn
+from mdlearn.data.rows.rows import DenseRows
 
 
 def fit(loss, X, y, **given):
@@ -29,6 +30,31 @@ def test_layouts(loss, dtype, layout, tmp_path):
     model = fit(loss, given, y, tol=tol)
     assert model.certificate.converged and model.coef_.dtype == dtype
     assert model.certificate.objective == pytest.approx(plain.certificate.objective, rel=2 * tol)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_dense_rows_that_are_mostly_zeros_are_passed_over_without_them(loss, monkeypatch):
+    """No product with one vector, those of the certificate included, goes over the zeros; the values are the same."""
+    X, y = sparse_rows(4000, 80)
+    X, y, passes = X.toarray().astype(np.float64), 2.0 * y - 1.0, []
+    for name in ("dot", "adjoint", "column_squares"):
+        own = getattr(DenseRows, name)
+        monkeypatch.setattr(DenseRows, name, lambda self, *a, own=own: passes.append(1) or own(self, *a))
+    model = fit(loss, X, y, bias="regularized", tol=1e-9)
+    assert model.certificate.converged and not passes
+    value, f = optimum(loss, X, y, "regularized")
+    assert model.certificate.lower_bound <= value * (1 + 1e-9)
+    assert model.certificate.objective == pytest.approx(value, rel=2e-9)
+    assert model.decision_function(X) == pytest.approx(f, abs=1e-3)
+
+
+def test_wide_logistic_losses_ask_for_no_matrix(monkeypatch):
+    """Over many columns the diagonal preconditions: there is no matrix to have memory for."""
+    rng = np.random.default_rng(0)
+    X = sp.random(3000, 2500, 0.01, format="csr", random_state=rng)
+    y = np.where(X @ rng.standard_normal(2500) > 0, 1.0, -1.0)
+    monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 4e7)
+    assert fit("logistic", X, y, tol=1e-5).certificate.converged
 
 
 @pytest.mark.parametrize("loss", LOSSES)
