@@ -1,14 +1,39 @@
-"""Factored steps of the smooth Newton method: by conjugate gradients with the factor of other second derivatives."""
+"""Steps of the smooth Newton method: by conjugate gradients with a factor, in compiled code, and until they crawl."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import NamedTuple
+import math
+from collections.abc import Generator, Iterable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from mdlearn._solvers import logistic
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.hybrid.loss_column import LossColumn, SmoothFactor
+from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn, SmoothFactor
+
+CRAWLING_STEPS, CRAWLING_GAP = 100, 0.5
+"""Steps that leave more than this share of the gap before them, after which another engine is the better one: between
+losses that rise within a rounding of their kink and a long norm each goes a millionth of the way."""
+BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
+"""Most corrections of multipliers for a free bias, and the share of their sum that may be left."""
+
+
+class HasGap(Protocol):
+    """Newton's method of the hybrid solver at a place with a gap between objective and bound."""
+
+    @property
+    def gap(self) -> float:
+        """Objective less bound."""
+
+
+class SmoothBlock:
+    """Signed rows as one dense array, with room for a Newton step on smooth (logistic) terms."""
+
+    def __init__(self, B: np.ndarray) -> None:
+        k, n = B.shape
+        self.B, self.M = B, np.empty((n, n))
+        self.room = logistic.Work(self.M, np.empty((k, n)), np.empty((4, max(n, k))), DSYRK, DPOSV)
 
 
 class SmoothStep(NamedTuple):
@@ -77,3 +102,30 @@ def conjugate_gradient_step(
         q = problem.margins(s)
         p, dz, towards = p + s, dz + q, towards - factor.bends * q
     return SmoothStep(cholesky.finite_solution(p), dz, towards, used, factor is not None)
+
+
+def balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:
+    """Multipliers of smooth terms in the hybrid solver with signed sum `total`, within bounds; None if none near."""
+    for _ in range(BALANCING_TURNS):
+        excess = float(y @ beta) - total
+        if abs(excess) <= BALANCED_SUM * float(beta.sum()):
+            return beta
+        room = np.minimum(beta, caps - beta)
+        space = float(room.sum())
+        share = excess / space if space > 0 else math.inf
+        if not abs(share) < 1.0:
+            return None
+        beta = beta - share * (y * room)
+    return beta
+
+
+def steps_until_crawling(newton: HasGap, steps: Iterable[int]) -> Generator[int, None, None]:
+    """Yield the numbers of steps of Newton's method on smooth losses, until many have hardly closed its gap."""
+    taken, due, before = 0, CRAWLING_STEPS, math.inf
+    for new in steps:
+        yield new
+        taken += new
+        if taken >= due:
+            if not newton.gap < CRAWLING_GAP * before:
+                return
+            before, due = newton.gap, taken + CRAWLING_STEPS

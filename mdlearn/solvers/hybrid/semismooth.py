@@ -15,14 +15,11 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn._solvers import envelopes
-from mdlearn.data.rows.affine import AffineRows
 from mdlearn.numerics import cholesky
-from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
-from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, NO_MATRIX, LossColumn, LossColumnPart
-from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, gram_of_rows
+from mdlearn.solvers.hybrid.loss_column import NO_MATRIX, LossColumn, LossColumnPart
+from mdlearn.solvers.hybrid.row_envelopes import RowEnvelopes, SemismoothBlock, semismooth_steps
 
 STEEPNESS_GROWTH, STEEPNESS_GROWTH_OVER_MANY_ROWS, MANY_ROWS_PER_COLUMN = 3.0, 5.0, 40
 """Growth of the steepness when multipliers move on: a stage more costs passes over the rows, a longer one factors."""
@@ -32,101 +29,20 @@ MOST_MOVES = 8
 SHORT_STEP, SHORT_STEPS = 0.01, 3
 """Length of a step, and number of them in a row, that tell of envelopes that are too steep: steps zigzag between kinks.
 """
-FREE_ROWS_PER_COLUMN = 0.5
-"""Free rows per column below which the matrix is one of their size."""
-LARGEST_MATRIX = 2001
-"""Rows of the largest matrix that is factored: beyond, another engine is the better one."""
 NEAR_ROWS, NEAR_ROWS_LEAST, NEAR_SHARE = 4, 64, 0.05
 """Rows next to a kink: so many times the free ones, and some more, or a share of all."""
 WORTHWHILE_SHARE = 1 / 3
 """Share of all rows up to which steps over those next to a kink are worth their choice."""
-NEAR_STEPS = 20
-"""Most Newton steps over such rows."""
 SOLVED_NEAR, SOLVED_SOFT = 0.01, 1e-4
-"""Squared slope at their end: as a share of the gap; of squared hinges, of what it was at their beginning."""
+"""Squared slope at the end of steps over such rows: as a share of the gap; of squared hinges, of what it was at their
+beginning."""
 NEAR_BLOCK_ENTRIES = 1 << 20
 """Entries of rows that are copied to one dense block, for steps in compiled code."""
-CALL_OPERATIONS = 3e7
-"""Operations of such steps between two heartbeats."""
 LOST_ROWS_SHARE = 0.2
 """Share of squared hinges that a step may lead out of, beyond which its multipliers bound nothing."""
-HINGE_LINE, SQUARED_LINE = 1e-3, 1e-12
-"""Share of a slope along a line that may be left: hinges, whose envelopes will change; squared ones."""
-
-
-class RowEnvelopes:
-    """Envelopes (smoothed hinges) of some rows, and semismooth Newton steps with the rest of the objective linear.
-
-    Attributes
-    ----------
-    z, u : ndarray of shape (m,)
-        Margins and multipliers; `u` belongs to `z` after `look`.
-    alpha : ndarray of shape (m,)
-        Numbers that w is made of: A w = R'alpha + e. They need not be within the bounds.
-    kept : float
-        Share of the first ones, or of what other rows pushed with, that is still in it.
-    free : ndarray of int64
-        Rows between their bounds.
-    """
-
-    def __init__(
-        self, problem: LossColumn, centre: np.ndarray, steepness: np.ndarray, z: np.ndarray, alpha: np.ndarray
-    ) -> None:
-        self.problem, self.centre, self.steepness, self.z, self.alpha = problem, centre, steepness, z, alpha
-        self.kept = 1.0
-        self.u, self.room = np.empty_like(z), np.empty(z.shape[0], dtype=np.int64)
-        self.free = self.room[:0]
-        self.close = SQUARED_LINE if problem.soft else HINGE_LINE
-
-    @kept
-    def sum(self) -> RunningWeightedGram:
-        """The matrix of the free rows, kept from step to step."""
-        p = self.problem
-        return RunningWeightedGram(p.stored, p.rows.constant, np.zeros(p.width), None)
-
-    def evaluate(self) -> None:
-        """Multipliers at the present margins."""
-        p = self.problem
-        n = envelopes.slopes(self.z, self.centre, self.steepness, p.caps, p.kink, self.u, self.room)
-        self.free = self.room[:n]
-
-    def direction(self, g: np.ndarray) -> Generator[None, None, np.ndarray]:
-        """Newton step against the slope g."""
-        p, free = self.problem, self.free
-        s = self.steepness[free]
-        if not free.shape[0] and p.quadratic.A is None:
-            return -g
-        if min(free.shape[0], p.width) > LARGEST_MATRIX:
-            raise NotPositiveDefinite(f"a matrix of {LARGEST_MATRIX} rows is the largest one")
-        if p.quadratic.A is None and free.shape[0] < FREE_ROWS_PER_COLUMN * p.width:
-            some = AffineRows(p.stored.take(free), p.rows.constant)
-            M = yield from gram_of_rows(some.rows)
-            M += float(p.rows.constant)
-            M.flat[:: M.shape[0] + 1] += 1.0 / s
-            x = yield from cholesky.cholesky_solution(M, some.dot(g))
-            return some.adjoint(x) - g
-        # In units of the steepest: the sum over free rows stays when all become steeper.
-        unit = float(s.max(initial=0.0)) or 1.0
-        weights = np.zeros(p.n_rows)
-        weights[free] = s / unit
-        yield from self.sum.to(weights, p.quadratic.diagonal / unit)
-        M = p.quadratic.shifted(1.0 / unit, copy_lower(self.sum.M, np.empty_like(self.sum.M)))
-        return (yield from cholesky.cholesky_solution(M, g / -unit))
-
-    def follow(self, dz: np.ndarray, t: float) -> np.ndarray:
-        """Go along a Newton step with the change dz of the margins for a length t; return where all of it leads."""
-        towards = self.u.copy()
-        towards[self.free] -= self.steepness[self.free] * dz[self.free]
-        self.alpha = self.alpha + t * (towards - self.alpha)
-        self.z, self.kept = self.z + t * dz, (1.0 - t) * self.kept
-        return towards
-
-    def length(self, dz: np.ndarray, start: float, bend: float) -> float:
-        """Minimiser along a step; `start` is the slope there, `bend` the second derivative of all but the loss."""
-        p = self.problem
-        return envelopes.minimum(
-            self.z, dz, self.centre, self.steepness, p.caps, p.kink, self.u, start, bend, self.close
-        )
+REPAIRED_HINGES_GAP, REPAIRED_HINGES_FALL = 0.1, 30.0
+"""Relative gap up to which cut multipliers of squared hinges are repaired, and how many times it is the last fall of
+the objective: the bound is off, not the place. On a9a at C = 1 a tenth of the gap is left, for a fourth of a step."""
 
 
 class SemismoothNewton(RowEnvelopes):
@@ -210,7 +126,7 @@ class SemismoothNewton(RowEnvelopes):
             t = self.length(dz, float(self.slope @ step), bend)
             if not math.isfinite(t):
                 return
-            full, self.w = self.w + step, self.w + t * step
+            full, self.w, objective = self.w + step, self.w + t * step, self.objective
             if near is None:
                 towards = self.follow(dz, t)
             else:
@@ -220,8 +136,12 @@ class SemismoothNewton(RowEnvelopes):
             yield False
             self.evaluate()
             if soft and self.problem.quadratic.A is None:
-                self.raise_bound(towards, full)
+                cut = self.raise_bound(towards, full)
                 yield True
+                fall = REPAIRED_HINGES_FALL * (objective - self.objective)
+                if cut is not None and fall <= self.gap <= REPAIRED_HINGES_GAP * abs(self.objective):
+                    if self._repair_bound(full, *cut):
+                        yield True
                 # The last place needs no slope, which a full step leaves to the rows that came or went.
                 if t == 1.0:
                     self.slope = self.problem.adjoint_of_few(towards - self.u)
@@ -235,19 +155,39 @@ class SemismoothNewton(RowEnvelopes):
         """Report the coefficients, with the multipliers of the bound."""
         return self.problem.report(self.objective, self.lower_bound, self.beta, self.z, self.w, self.alpha)
 
-    def raise_bound(self, towards: np.ndarray, full: np.ndarray) -> None:
-        """Bound of the multipliers that a full step to coefficients `full` leads to, if it loses few squared hinges."""
+    def raise_bound(self, towards: np.ndarray, full: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Bound of the multipliers that a full step to coefficients `full` leads to, if it loses few squared hinges.
+
+        Return these multipliers, cut to their bounds, and what is missing to `full` in what they make.
+        """
         p = self.problem
         beta = np.maximum(towards, 0.0)
         if np.count_nonzero(towards - beta) > LOST_ROWS_SHARE * p.n_rows:
-            return
+            return None
         # R' towards is where the step leads: its matrix is that of the present second derivatives.
-        made = full - p.adjoint_of_few(towards - beta)
-        if p.pulled is not None:
-            made -= p.pulled
-        value, length = p.largest_bound_along(beta, made)
-        if value > self.lower_bound:
+        missing = p.adjoint_of_few(towards - beta)
+        self._take_bound(beta, full - missing)
+        return beta, missing
+
+    def _take_bound(self, beta: np.ndarray, reached: np.ndarray) -> bool:
+        """Take multipliers that make the coefficients `reached` for the bound where they say more; say whether."""
+        p = self.problem
+        value, length = p.largest_bound_along(beta, reached if p.pulled is None else reached - p.pulled)
+        better = value > self.lower_bound
+        if better:
             self.lower_bound, self.beta = value, length * beta
+        return better
+
+    def _repair_bound(self, full: np.ndarray, beta: np.ndarray, missing: np.ndarray) -> bool:
+        """Bound of multipliers that were cut, once other rows make up for these: what they miss is made by a step."""
+        if self.factor is None:
+            return False
+        p, (unit, L) = self.problem, self.factor
+        change = p.margins(cholesky.cholesky_solve(L, missing) / unit)
+        moved = beta.copy()
+        moved[self.free] += self.steepness[self.free] * change[self.free]
+        np.maximum(moved, 0.0, out=moved)
+        return self._take_bound(moved, full - missing + p.adjoint_of_few(moved - beta))
 
     def _move_on(self) -> None:
         """Take the multipliers as centres of steeper envelopes, as often as the slope is small beside the gap."""
@@ -292,7 +232,7 @@ class SemismoothNewton(RowEnvelopes):
             block = SemismoothBlock(some.block())
             w = yield from block.steps(inner, self.w.copy(), self.pushed - self.u[near] @ block.B, target)
         else:
-            w = yield from _semismooth_steps(inner, self.w, self.pushed - some.adjoint(self.u[near]), target)
+            w = yield from semismooth_steps(inner, self.w, self.pushed - some.adjoint(self.u[near]), target)
         alpha = self.u + inner.kept * (self.alpha - self.u)
         alpha[near] = inner.alpha
         return w, alpha, inner.kept
@@ -332,68 +272,3 @@ class SemismoothNewton(RowEnvelopes):
         self.lower_bound, self.beta = self.objective - gap, self.u
         self.kept *= share
         return bool(taken)
-
-
-def _semismooth_steps(
-    inner: RowEnvelopes, w: np.ndarray, fixed: np.ndarray, target: float
-) -> Generator[bool, None, np.ndarray]:
-    """Semismooth Newton steps over rows that are too many, or too long, for a `SemismoothBlock`."""
-    p = inner.problem
-    for _ in range(NEAR_STEPS):
-        inner.evaluate()
-        g = p.quadratic.times(w) - fixed - p.adjoint(inner.u)
-        if float(g @ g) <= target:
-            break
-        step = yield from with_heartbeat(inner.direction(g), False)
-        dz = p.margins(step)
-        t = inner.length(dz, float(g @ step), float(step @ p.quadratic.times(step)))
-        if not math.isfinite(t):
-            break
-        w = w + t * step
-        inner.follow(dz, t)
-        yield False
-    return w
-
-
-class SemismoothBlock:
-    """Signed rows as one dense array, with room for semismooth Newton steps over them."""
-
-    def __init__(self, B: np.ndarray) -> None:
-        k, n = B.shape
-        self.B, self.change = B, np.empty(k)
-        M, held, columns = np.empty((n, n)), np.empty((k, n)), np.empty((4, max(n, k)))
-        self.room = envelopes.Work(k, n, M, held, columns, self.change, DSYRK, DPOSV)
-        operations = k * n * (4.0 + 0.25 * n) + n**3 / 3.0
-        self.most_steps = int(min(max(CALL_OPERATIONS / operations, 1.0), float(NEAR_STEPS)))
-
-    def steps(
-        self, inner: RowEnvelopes, w: np.ndarray, fixed: np.ndarray, target: float
-    ) -> Generator[bool, None, np.ndarray]:
-        """Change w and `inner` by Newton steps to a squared slope of `target`; `fixed` is what other rows push with."""
-        p, most = inner.problem, self.most_steps
-        A = NO_MATRIX if p.quadratic.A is None else p.quadratic.A
-        for _ in range(0, NEAR_STEPS, most):
-            ended, share = envelopes.newton_steps(
-                self.B,
-                A,
-                fixed,
-                inner.centre,
-                inner.steepness,
-                p.caps,
-                p.kink,
-                w,
-                inner.z,
-                inner.u,
-                inner.alpha,
-                inner.room,
-                self.room,
-                most,
-                target,
-                inner.close,
-            )
-            inner.kept *= share
-            if ended:
-                break
-            if most < NEAR_STEPS:
-                yield False
-        return w

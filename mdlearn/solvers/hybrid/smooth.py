@@ -8,8 +8,7 @@ sample of the rows; over very many columns by its diagonal.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable
-from typing import Protocol
+from collections.abc import Generator
 
 import numpy as np
 
@@ -19,8 +18,16 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.factored_steps import SmoothStep, SmoothSystem, conjugate_gradient_step
-from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn, SmoothFactor
+from mdlearn.solvers.hybrid.factored_steps import (
+    BALANCED_SUM,
+    SmoothBlock,
+    SmoothStep,
+    SmoothSystem,
+    balanced_multipliers,
+    conjugate_gradient_step,
+    steps_until_crawling,
+)
+from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, SmoothFactor
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, weighted_gram_operations
 
 EXACT_PASSES = 32.0
@@ -54,30 +61,11 @@ ITERATION_PASSES, SCALED_ENTRY = 2.0, 8.0
 SCATTERED, SCATTERED_IN_CACHE, CACHED_MATRIX = 2.0, 1.25, 1 << 17
 """Operations that a product counts for which is added to a large matrix, or to one of at most so many entries: 1.2 to
 1.4 were measured over 22 to 287 columns."""
-CRAWLING_STEPS, CRAWLING_GAP = 100, 0.5
-"""Steps that leave more than this share of the gap before them, after which another engine is the better one: between
-losses that rise within a rounding of their kink and a long norm each goes a millionth of the way."""
+BOUND_REPAIRS, REPAIRED_GAP, REPAIRED_FALL = 2, 0.1, 10.0
+"""Most repairs of cut multipliers after a step, the relative gap up to which they are made, and how many times that is
+the last fall of the objective: the bound is off, not the place. On a9a at C = 100 they replace a step."""
 ROUNDED_COEFFICIENT = 1e-9
-"""Difference of a coefficient, as a share of the largest, that such steps' rounding makes."""
-BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
-"""Most corrections of multipliers for a free bias, and the share of their sum that may be left."""
-
-
-class HasGap(Protocol):
-    """Newton's method of the hybrid solver at a place with a gap between objective and bound."""
-
-    @property
-    def gap(self) -> float:
-        """Objective less bound."""
-
-
-class SmoothBlock:
-    """Signed rows as one dense array, with room for a Newton step on smooth (logistic) terms."""
-
-    def __init__(self, B: np.ndarray) -> None:
-        k, n = B.shape
-        self.B, self.M = B, np.empty((n, n))
-        self.room = logistic.Work(self.M, np.empty((k, n)), np.empty((4, max(n, k))), DSYRK, DPOSV)
+"""Difference of a coefficient, as a share of the largest, that the rounding of steps with earlier factors makes."""
 
 
 class SmoothNewton:
@@ -105,6 +93,7 @@ class SmoothNewton:
         self.z = problem.margins(w)
         self.u, self.bends = np.empty_like(self.z), np.empty_like(self.z)
         self.beta, self.lower_bound = self.u, -math.inf
+        self.cut: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         d = problem.width
         factoring = OPERATION_ON_MATRIX * float(d) ** 3 / 3.0
         self.factorable = d <= PRECONDITIONER_COLUMNS and factoring <= FACTOR_PASSES * problem.stored.n_entries
@@ -211,6 +200,10 @@ class SmoothNewton:
             self.iterated = not made.made_of_rows or (self.iterated and t != 1.0)
             self.fresh, self.worn = False, self.worn or (self.factorable and t < SHORT_SMOOTH_STEP)
             yield True
+            if self.cut is not None and REPAIRED_FALL * (objective - self.objective) <= self.gap:
+                for _ in range(BOUND_REPAIRS):
+                    if self.gap <= REPAIRED_GAP * abs(self.objective) and self._repair_bound():
+                        yield True
 
     def _block_step(self, block: SmoothBlock) -> bool:
         """A step over rows in one dense block; say whether there was one."""
@@ -259,29 +252,46 @@ class SmoothNewton:
             miss = (float(y @ towards) + p.mean_pull) / bend
             step[-1] += miss
             dz, towards = dz + miss * y, towards - self.bends * (miss * y)
-        self._raise_bound(towards, self.w + step if made.made_of_rows else None)
+        self._raise_bound(towards, self.w + step if made.made_of_rows else None, made.made_of_rows)
         return step, dz, towards
 
-    def _raise_bound(self, towards: np.ndarray, stand_for: np.ndarray | None) -> None:
-        """Take multipliers, once they are within their bounds, where they say more; `stand_for` is what they make."""
-        p, free = self.problem, self.free
+    def _raise_bound(self, towards: np.ndarray, aim: np.ndarray | None, made: bool) -> None:
+        """Take multipliers, once they are within their bounds, where they say more.
+
+        They should make the coefficients `aim`, and do where these are `made`; what is missing is kept for a repair.
+        """
+        p, free, stand_for, self.cut = self.problem, self.free, aim, None
         beta = np.minimum(np.maximum(towards, 0.0), p.caps)
         inside = np.array_equal(beta, towards)
         if free:
-            balanced = _balanced_multipliers(beta, p.caps, p.column.y, -p.mean_pull)
+            balanced = balanced_multipliers(beta, p.caps, p.column.y, -p.mean_pull)
             if balanced is None:
                 return
             inside = inside and float(np.abs(balanced - beta).max()) <= ROUNDED_COEFFICIENT * float(beta.max())
             beta = balanced
-        if stand_for is None or not inside:
+        if stand_for is None or not (inside and made):
             stand_for = p.adjoint(beta)
             if p.pulled is not None:
                 stand_for += p.pulled
         if free:
             stand_for[-1] = 0.0
+        if aim is not None and not (inside and made):
+            self.cut = beta, aim, stand_for
         value = p.gain(beta) - 0.5 * float(stand_for @ stand_for)
         if value > self.lower_bound:
             self.lower_bound, self.beta = value, beta
+
+    def _repair_bound(self) -> bool:
+        """Bound of multipliers that were cut, once other rows make up for these; say whether it is better."""
+        if self.cut is None or self.factor is None:
+            return False
+        (beta, aim, reached), before = self.cut, self.lower_bound
+        missing = aim - reached
+        if self.free:
+            missing[-1] = 0.0
+        change = self.problem.margins(cholesky.cholesky_solve(self.factor.L, missing))
+        self._raise_bound(beta + self.bends * change, aim, False)
+        return self.lower_bound > before
 
     def _direction(self, slope: np.ndarray) -> Generator[bool, None, SmoothStep]:
         """Newton step against a slope: by a factor, which lasts while its iterations are cheap, or by the diagonal."""
@@ -371,30 +381,3 @@ class SmoothNewton:
         if self.free:
             diagonal[-1] = max(diagonal[-1], self.least_bend)
         return diagonal
-
-
-def steps_until_crawling(newton: HasGap, steps: Iterable[int]) -> Generator[int, None, None]:
-    """Yield the numbers of steps of Newton's method on smooth losses, until many have hardly closed its gap."""
-    taken, due, before = 0, CRAWLING_STEPS, math.inf
-    for new in steps:
-        yield new
-        taken += new
-        if taken >= due:
-            if not newton.gap < CRAWLING_GAP * before:
-                return
-            before, due = newton.gap, taken + CRAWLING_STEPS
-
-
-def _balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:
-    """Multipliers of smooth terms in the hybrid solver with signed sum `total`, within bounds; None if none near."""
-    for _ in range(BALANCING_TURNS):
-        excess = float(y @ beta) - total
-        if abs(excess) <= BALANCED_SUM * float(beta.sum()):
-            return beta
-        room = np.minimum(beta, caps - beta)
-        space = float(room.sum())
-        share = excess / space if space > 0 else math.inf
-        if not abs(share) < 1.0:
-            return None
-        beta = beta - share * (y * room)
-    return beta

@@ -26,7 +26,8 @@ from mdlearn.solvers.hybrid import newton_start
 from mdlearn.solvers.hybrid.descent import DualDescent
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn, are_narrow
 from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, NarrowSteps
-from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
+from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
+from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import PRECONDITIONER_COLUMNS, SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, SweepOffers, sweep_until_newton, sweeps_alone
 from mdlearn.solvers.hybrid.whitened_column import MOST_WHITENING, WHITENED_COLUMNS, whitened_column, whitening_pays

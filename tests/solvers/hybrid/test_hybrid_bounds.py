@@ -1,18 +1,20 @@
-"""Bounds of the hybrid engine's steps on squared hinges: those of the multipliers that a full step leads to."""
+"""Bounds of the hybrid engine's steps: those of the multipliers that a full step leads to, and of repaired ones."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hybrid_cases import bound, optimum, sample
+from hybrid_cases import SHARP, bound, optimum, sample
 
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.hybrid import loss_column, semismooth
+from mdlearn.solvers.hybrid import loss_column, semismooth, smooth
 from mdlearn.solvers.hybrid.loss_column import ColumnQuadratic, LossColumn
 
 C = 20.0
@@ -44,7 +46,7 @@ def test_the_bound_of_a_step_is_that_of_where_it_leads(sparse, a, bias, monkeypa
     newton = semismooth.SemismoothNewton(problem, np.zeros(R.shape[1]), problem.caps, 0.0, problem.nothing)
     before, checked = newton.w, 0
     for new in newton.steps():
-        if not new:
+        if not new or newton.w is before:  # a repaired bound of the same place
             continue
         free = R @ before < 1.0
         curved = R[free].T * caps[free]
@@ -64,3 +66,48 @@ def test_the_bound_of_a_step_is_that_of_where_it_leads(sparse, a, bias, monkeypa
     assert newton.objective == pytest.approx(optimum("squared", X, y, **given)[0], rel=1e-9)
     for slope, own in slopes:
         np.testing.assert_allclose(slope, own, rtol=0, atol=1e-9 * np.abs(slopes[0][1]).max())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("a", [0.0, 2.0])
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_multipliers_that_were_cut_are_repaired(loss, bias, a, sparse, monkeypatch):
+    """Other rows make up for cut multipliers: the gap falls to less than half without a step."""
+    if loss == "squared" and bias == "free":
+        pytest.skip("squared hinges have no free bias here")
+    X, y = sample(2000, 40, seed=3, noise=1.0)
+    X[np.abs(X) < 0.5] = 0.0
+    monkeypatch.setattr(loss_column, "WHOLE_BLOCK_ENTRIES", 0)
+    for module, name in ((semismooth, "REPAIRED_HINGES"), (smooth, "REPAIRED")):  # at every place
+        monkeypatch.setattr(module, f"{name}_GAP", math.inf)
+        monkeypatch.setattr(module, f"{name}_FALL", -math.inf)
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    given = {"bias": bias, "C": 50.0, "a": a, "weight": weight}
+    rows = CsrRows(sp.csr_matrix(X)) if sparse else DenseRows(X)
+    term = HingeTerm(50.0, power=2) if loss == "squared" else LogisticTerm(50.0, alpha=SHARP)
+    column = Column(y.astype(float), weight, 0.0, a, (term,))
+    problem = LossColumn(column, AffineRows(rows, bias != "none"), (X * X).sum(axis=1), rows)
+    problem.quadratic = ColumnQuadratic(None, None, bias == "free")
+    w, ridge = np.zeros(problem.width), np.ones(problem.width)
+    if loss == "squared":
+        newton = semismooth.SemismoothNewton(problem, w, problem.caps, 0.0, problem.nothing)
+    else:
+        ridge[-1] = float(bias != "free")
+        newton = smooth.SmoothNewton(problem, ridge, w, problem.nothing)
+    value = optimum(loss, X, y, **given)[0]
+    before, gap, shares = newton.w, newton.gap, []
+    for new in newton.steps():
+        if not new:
+            continue
+        if newton.w is before:
+            shares.append(newton.gap / gap)
+        assert newton.lower_bound <= value + 1e-9 * abs(value)
+        if bias != "free":
+            own = bound(loss, X, y, newton.beta, **given)
+            assert newton.lower_bound == pytest.approx(own, rel=1e-9, abs=1e-9 * abs(value))
+        before, gap = newton.w, newton.gap
+        if gap <= 1e-10 * newton.objective:
+            break
+    assert newton.objective == pytest.approx(value, rel=1e-9)
+    assert shares and min(shares) < 0.5
