@@ -15,7 +15,13 @@ import numpy as np
 
 from mdlearn.data.class_pairs import ClassPairProblems
 from mdlearn.data.features.feature_map import MappedFeatures, check_feature_size
-from mdlearn.data.features.gram import CLASS_BLOCK_BYTES, SHARING_PAIR_ROWS, ClassKernelBlocks, ClassPairKernel
+from mdlearn.data.features.gram import (
+    CLASS_BLOCK_BYTES,
+    SHARING_PAIR_ROWS,
+    ClassKernelBlocks,
+    ClassPairKernel,
+    MatrixMemory,
+)
 from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -40,6 +46,7 @@ class PathCache:
     prepared: Prepared = field(default_factory=Prepared)  # what engines have prepared
     starts: Starts | None = None  # where problems may begin
     shared: bool = False  # whether it serves several fits
+    memory: MatrixMemory = field(default_factory=MatrixMemory)  # of kernel matrices
 
 
 @dataclass(eq=False)
@@ -71,7 +78,7 @@ class FormMaker:
                 pair = self._pair_kernel(j)
                 features = features if pair is None else replace(features, pair=pair)
             if handed.shared and isinstance(features, KernelFeatures):
-                features.reuse()
+                features.reuse(handed.memory if len(self) == 1 else None)
         if handed.prepared.left > 1:
             handed.pieces[j], handed.features[j] = piece, features
         inner = kernel if kernel.explicit is None else Kernel("linear")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.features.gram import MatrixMemory
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.data.validation import Data, check_weights
@@ -124,6 +125,7 @@ class Study:
     def by_folds(self, folds: tuple[Fold, ...], bar: ProgressBar) -> StudyScores:
         """Fit every point to the training rows of every fold."""
         judged = StudyScores(np.full((len(self.points), len(folds)), np.nan), folds)
+        memory = MatrixMemory()
         for j, (train, test) in enumerate(folds):
             judged.stopped = judged.stopped or self.late()
             if judged.stopped:
@@ -131,7 +133,7 @@ class Study:
             began = time.perf_counter()
             setting = self.without(self.weights * np.bincount(train, minlength=self.data.n_given))
             found: dict[int, Fitted] = {}
-            for i, fitted in solve_grid(setting, self.asked):
+            for i, fitted in solve_grid(setting, self.asked, memory):
                 judged.stopped = fitted.outcome.stopped
                 if judged.stopped:
                     break

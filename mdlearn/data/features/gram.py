@@ -32,6 +32,28 @@ ALONE_SHARE = 1e-4
 """Difference of two values of a kernel, made in different blocks, that may be rounding: float32 sums of 1e5 terms."""
 
 
+class MatrixMemory:
+    """Memory of square matrices that one kernel matrix after the other takes: the first use of memory costs much."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, np.ndarray] = {}
+        self.owner: KnownGramRows | None = None
+
+    def given_to(self, owner: KnownGramRows) -> MatrixMemory:
+        """Give it to another matrix; the last one forgets the rows that it has there."""
+        if self.owner is not None and self.owner is not owner:
+            self.owner.rows = None
+        self.owner = owner
+        return self
+
+    def matrix(self, name: str, n: int) -> np.ndarray:
+        """Return the (n, n) matrix of that name, whatever it contains."""
+        if name not in self.numbers or self.numbers[name].shape[0] < n * n:
+            self.numbers.pop(name, None)
+            self.numbers[name] = np.empty(n * n)
+        return self.numbers[name][: n * n].reshape(n, n)
+
+
 class KnownGramRows:
     """Known parts of a Gram matrix, which `KernelFeatures` remember beside the whole of it.
 
@@ -47,6 +69,7 @@ class KnownGramRows:
         self.centred_copy: tuple[Kernel, Rows] | None = None
         self.typical: float | None = None
         self.deficit = 0.0
+        self.memory = MatrixMemory()
         self.reused = self.concurrent = False
 
 

@@ -18,6 +18,7 @@ from mdlearn.data.features.gram import (
     ClassPairKernel,
     GramRowMaker,
     KnownGramRows,
+    MatrixMemory,
     cheap_gram_diagonal,
     check_mirrored_gram_block,
     check_single_gram_values,
@@ -86,9 +87,11 @@ class KernelFeatures:
         """Whether several fits, the points of a path, share what is known of the Gram matrix."""
         return self._known.reused
 
-    def reuse(self) -> None:
-        """Note that several fits share them."""
+    def reuse(self, memory: MatrixMemory | None = None) -> None:
+        """Note that several fits share them, in memory that other matrices had before."""
         self._known.reused = True
+        if memory is not None:
+            self._known.memory = memory.given_to(self._known)
 
     @property
     def concurrent(self) -> bool:
@@ -210,8 +213,12 @@ class KernelFeatures:
             self._check_size(squares)
             m, maker = self.n_rows, self._row_maker.single
             place, order = np.full(m, -1, dtype=np.int64), np.empty(m, dtype=np.int64)
-            self._known.rows = KnownRows(np.empty((m, m)), place, order, squares, maker)
+            self._known.rows = KnownRows(self._known.memory.matrix("rows", m), place, order, squares, maker)
         return self._known.rows
+
+    def room(self, n: int) -> np.ndarray:
+        """Memory of a matrix between n rows, which the next one takes again."""
+        return self._known.memory.matrix("between", n)
 
     @kept
     def _row_maker(self) -> GramRowMaker:

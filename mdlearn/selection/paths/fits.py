@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
+from mdlearn.data.features.gram import MatrixMemory
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
@@ -116,20 +117,23 @@ def fit_path(
     return Path(points, builder, fits, time.perf_counter() - limits.started)
 
 
-def solve_grid(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]]) -> Iterator[tuple[int, Fitted]]:
+def solve_grid(
+    setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]], memory: MatrixMemory | None = None
+) -> Iterator[tuple[int, Fitted]]:
     """Yield (position, fit) of the points of a path as they are done, group by group of equal features.
 
     Once a fit was stopped, those after it are not begun: their answer is w = 0.
 
-    `asked`: objective and kernel parameters of every point.
+    `asked`: objective and kernel parameters of every point; `memory`: of kernel matrices, shared with other paths.
     """
     limits, total = setting.call.limits, setting.data.total
     filled = [setting.complete(task) for task, _ in asked]
     keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(asked, filled)]
+    memory = memory or MatrixMemory()
     for group in equal_point_groups(keys):
         kernel = setting.kernel(asked[group[0]][1])
         route = GridRoute([point_term_weights(asked[i][0], filled[i], total) for i in group])
-        handed = PathCache(prepared=Prepared(len(group)), shared=len(group) > 1)
+        handed = PathCache(prepared=Prepared(len(group)), shared=len(group) > 1, memory=memory)
         solved = dict[int, Fitted]()
         for t, j in enumerate(route.order):
             i, near = group[j], route.before(t)
