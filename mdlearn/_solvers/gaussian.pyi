@@ -1,6 +1,8 @@
 import numpy as np
 
-class GaussianRows:
+class RowMaker: ...
+
+class GaussianRows(RowMaker):
     def __init__(self, columns: np.ndarray, own: np.ndarray) -> None: ...
 
 def exponentials(K: np.ndarray) -> None: ...

@@ -204,7 +204,14 @@ def block(const real_t[:, ::1] A, const real_t[:, ::1] B, real_t[:, ::1] K):
             j += CHUNK
 
 
-cdef class GaussianRows:
+cdef class RowMaker:
+    """What computes single rows of a symmetric matrix, `length` entries each."""
+
+    cdef void fill(self, Py_ssize_t i, double* out) noexcept nogil:
+        pass
+
+
+cdef class GaussianRows(RowMaker):
     """Rows of the matrix of a Gaussian kernel over rows x_i of few entries: exp(-|x_i - x_j|^2) for all j.
 
     Parameters
@@ -216,7 +223,7 @@ cdef class GaussianRows:
     def __init__(self, const double[:, ::1] columns, double[::1] own):
         if columns.shape[0] == 0 or columns.shape[1] == 0 or own.shape[0] != columns.shape[0]:
             raise ValueError("rows of the Gaussian kernel need entries, and room for those of one")
-        self.columns, self.own = columns, own
+        self.columns, self.own, self.length = columns, own, columns.shape[1]
 
     cdef void fill(self, Py_ssize_t i, double* out) noexcept nogil:
         cdef Py_ssize_t k, j = 0, m = self.columns.shape[1]

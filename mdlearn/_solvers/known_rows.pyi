@@ -1,6 +1,6 @@
 import numpy as np
 
-from mdlearn._solvers.gaussian import GaussianRows
+from mdlearn._solvers.gaussian import RowMaker
 
 class KnownRows:
     values: np.ndarray
@@ -14,7 +14,7 @@ class KnownRows:
         place: np.ndarray,
         order: np.ndarray,
         diagonal: np.ndarray,
-        maker: GaussianRows | None = None,
+        maker: RowMaker | None = None,
     ) -> None: ...
     @property
     def compiled(self) -> bool: ...
@@ -23,3 +23,6 @@ class KnownRows:
     def allow(self, n: int) -> None: ...
     def room(self, n: int) -> np.ndarray: ...
     def note(self, index: np.ndarray) -> None: ...
+
+class SelectedRows(RowMaker):
+    def __init__(self, whole: KnownRows, index: np.ndarray) -> None: ...

@@ -1,6 +1,6 @@
 """Some rows of a symmetric matrix, in the order in which they were computed."""
 
-from mdlearn._solvers.gaussian cimport GaussianRows
+from mdlearn._solvers.gaussian cimport RowMaker
 
 
 cdef class KnownRows:
@@ -12,7 +12,7 @@ cdef class KnownRows:
     place : (m,), -1 everywhere: where in `values` a row is, or -1
     order : (m,) of its own: numbers of the known rows, in their order in `values`
     diagonal : (m,), that of the matrix
-    maker : GaussianRows or None
+    maker : RowMaker or None
         What computes single rows in compiled code.
 
     Attributes
@@ -22,13 +22,13 @@ cdef class KnownRows:
         The row that a loop ended without, or -1.
     """
 
-    def __init__(self, values, place, order, const double[::1] diagonal, GaussianRows maker=None):
+    def __init__(self, values, place, order, const double[::1] diagonal, RowMaker maker=None):
         cdef Py_ssize_t m = diagonal.shape[0], k
         self.values, self.place, self.numbers = values, place, order
         self.table, self.at, self.order = values, place, order
         if self.table.shape[0] != m or self.table.shape[1] != m or self.at.shape[0] != m or self.order.shape[0] != m:
             raise ValueError("known rows need a square matrix, and places and a diagonal as long as its own")
-        if maker is not None and maker.columns.shape[1] != m:
+        if maker is not None and maker.length != m:
             raise ValueError("known rows need a maker of as many entries")
         for k in range(m):
             if self.at[k] != -1:
@@ -73,3 +73,30 @@ cdef class KnownRows:
             self.count += 1
             self.allowed -= 1
         return &self.table[self.at[k], 0]
+
+
+cdef class SelectedRows(RowMaker):
+    """Rows of the matrix between some rows of another one, gathered from `KnownRows` that loops can add to.
+
+    Parameters
+    ----------
+    whole : KnownRows with a maker
+    index : (n,), the rows of the other matrix
+    """
+
+    def __init__(self, KnownRows whole not None, const long long[::1] index):
+        cdef Py_ssize_t k
+        if whole.maker is None:
+            raise ValueError("selected rows need known rows to which loops can add")
+        for k in range(index.shape[0]):
+            if not 0 <= index[k] < whole.at.shape[0]:
+                raise ValueError("an index is out of range")
+        self.whole, self.index, self.length = whole, index, index.shape[0]
+
+    cdef void fill(self, Py_ssize_t i, double* out) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef const double* row
+        self.whole.allowed = 1
+        row = self.whole.row(self.index[i])
+        for k in range(self.length):
+            out[k] = row[self.index[k]]

@@ -5,7 +5,7 @@ import pytest
 
 from mdlearn._solvers import bounded_quadratic as greedy
 from mdlearn._solvers.gaussian import GaussianRows
-from mdlearn._solvers.known_rows import KnownRows
+from mdlearn._solvers.known_rows import KnownRows, SelectedRows
 
 SIZES = [1, 2, 15, 16, 17, 127, 128, 129, 144, 300]
 """Around the numbers of rows that loops treat side by side, and of those whose extremes they find together."""
@@ -126,6 +126,35 @@ def test_compiled_loops_make_as_many_rows_as_they_may(steps):
     assert known.place[known.index].tolist() == list(range(known.count))
     steps(box(H, low, high, u, e), 40, 1e-9)
     np.testing.assert_allclose(other, u, atol=1e-10)
+
+
+@pytest.mark.parametrize("steps", [greedy.pairs, greedy.doubles])
+def test_steps_between_selected_rows_are_those_on_their_part_of_the_matrix(steps):
+    """Only rows that steps ask for are made, in the matrix of all rows and in that of the selected ones."""
+    X, H, low, high, u, e = problem(150)
+    index = np.arange(149, -1, -3)
+    whole = known_rows(H, GaussianRows(np.ascontiguousarray(X.T), np.empty(3)))
+    part = H[np.ix_(index, index)]
+    known = known_rows(part, SelectedRows(whole, index))
+    low, high, u, e = low[index], high[index], u[index], e[index]
+    other, gradient = u.copy(), e.copy()
+    known.allow(50)
+    taken = steps(box(known, low, high, other, gradient, omega=0.3), 10, 1e-9)
+    assert taken == steps(box(part, low, high, u, e, omega=0.3), 10, 1e-9) == 10
+    np.testing.assert_allclose(other, u, atol=1e-10)
+    assert 0 < known.count == whole.count < 50 and set(whole.index) == set(index[known.index])
+    np.testing.assert_allclose(known.values[: known.count], part[known.index], atol=1e-15)
+
+
+def test_selected_rows_are_rows_of_a_matrix_that_makes_them():
+    whole = known_rows(np.eye(4), GaussianRows(np.ones((1, 4)), np.empty(1)))
+    for wrong in (4, -1):
+        with pytest.raises(ValueError, match="out of range"):
+            SelectedRows(whole, np.array([0, wrong]))
+    with pytest.raises(ValueError, match="known rows to which loops can add"):
+        SelectedRows(known_rows(np.eye(4)), np.array([0]))
+    with pytest.raises(ValueError, match="a maker of as many entries"):
+        known_rows(np.eye(3), SelectedRows(whole, np.array([0, 1])))
 
 
 def test_known_rows_are_noted_once_and_within_the_matrix():

@@ -55,7 +55,7 @@ SMALLER = {
     "products.add_dense B 0", "sgd.walk_dense terms 1", "sgd.walk_csr terms 1", "cd.sweep order 0",
     "narrow_scatter.columns X 0", "narrow_scatter.columns X 1",
     "cd.sweep dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0", "csr.count X 1",
-    "gaussian.exponentials K 0", "gaussian.exponentials K 1",
+    "gaussian.exponentials K 0", "gaussian.exponentials K 1", "known_rows.SelectedRows index 0",
 }  # fmt: skip
 """What is a smaller problem when it is shorter: fewer terms, columns, rows to add, or visits."""
 
@@ -124,6 +124,27 @@ def steps_on_known_rows(values, place, order, diagonal, columns, own, **given):
     known = known_rows.KnownRows(values, place, order, diagonal, gaussian.GaussianRows(columns, own))
     known.allow(M)
     bounded_quadratic.pairs(bounded_quadratic.Box(known, **given), 30, 1e-12)
+
+
+def steps_on_selected_rows(values, place, order, diagonal, columns, own, index):
+    whole = known_rows.KnownRows(values, place, order, diagonal, gaussian.GaussianRows(columns, own))
+    n = index.shape[0]
+    known = known_rows.KnownRows(
+        np.empty((n, n)), np.full(n, -1), np.arange(n), np.ones(n), known_rows.SelectedRows(whole, index)
+    )
+    known.allow(n)
+    box = bounded_quadratic.Box(
+        known,
+        np.ones(n),
+        0.0,
+        np.zeros(n),
+        np.zeros(n),
+        np.ones(n),
+        np.zeros(n),
+        np.linspace(1.0, -1.0, n),
+        np.empty((4, n)),
+    )
+    bounded_quadratic.doubles(box, 30, 1e-12)
 
 
 def moving(function):
@@ -286,6 +307,10 @@ CASES = {
                              {**{k: v for k, v in QUADRATIC.items() if k != "H"}, "values": np.zeros((M, M)),
                               "place": np.full(M, -1), "order": integers(M, M), "diagonal": np.ones(M),
                               "columns": one(D, M), "own": one(D)}),
+    "known_rows.SelectedRows": (steps_on_selected_rows,
+                                {"values": np.zeros((M, M)), "place": np.full(M, -1), "order": integers(M, M),
+                                 "diagonal": np.ones(M), "columns": one(D, M), "own": one(D),
+                                 "index": integers(4, M)}),
     "bounded_quadratic.gather": (bounded_quadratic.gather,
                                  {"H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3, D) + 2,
                                   "out": one(4, 3), "start": 0, "stop": 4}),

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import blas
 
 import mdlearn._solvers.bounded_quadratic as kernels
-from mdlearn._solvers.known_rows import KnownRows
+from mdlearn._solvers.known_rows import KnownRows, SelectedRows
 from mdlearn.data.features.gram import symmetric_product
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.rows.rows import steps
@@ -75,6 +75,13 @@ class SupportGram:
         """Rows of the Gram matrix that are known."""
         return self.features.cached_rows()
 
+    def between(self, rows: np.ndarray) -> KnownRows:
+        """Gram matrix between some rows, gathered from the rows of the whole one that loops ask for."""
+        known, n = self.cached, rows.shape[0]
+        place, maker = np.full(n, -1, dtype=np.int64), SelectedRows(known, rows.astype(np.int64))
+        diagonal = self.features.squares()[rows]
+        return KnownRows(self.features.room(n), place, np.empty(n, dtype=np.int64), diagonal, maker)
+
     @property
     def cheap(self) -> np.ndarray:
         """Rows that are known."""
@@ -107,7 +114,7 @@ class SupportGram:
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """(alpha, f) of the signed weights q."""
         yield from self.learn(np.flatnonzero(q))
-        return q, self.hessian(q)
+        return q, self.hessian(q) if Hq is None else Hq
 
     def intercept(self, alpha: np.ndarray) -> float:
         """A regularized bias."""

@@ -30,6 +30,8 @@ FIRST_VIOLATION = 0.1
 """Violation, in units of margins, at which the first steps over all rows end."""
 LAST_VIOLATION, FURTHER_STEPS = 1e-3, 0.5
 """Violation at which further ones end that know their rows, and how many there are to the first ones, at most."""
+NEAR_KINK_DISTANCE, NEAR_ROWS_SHARE = 0.5, 0.5
+"""Distance of margins from their kinks, and share of the rows, up to which steps leave out the others."""
 MANY_NEW_ROWS_SHARE = 0.05
 """Share of the rows beyond which those that need new columns of the Hessian are many."""
 LEAST_KINK_DISTANCE, FIRST_KINK_DISTANCE = 0.15, 0.01
@@ -273,6 +275,7 @@ class WorkingSetAscent(SignedDual):
         super().__init__(form, column)
         self.hessian, self.b = hessian, 0.0
         self.known: np.ndarray | None = None  # the gradient at u, where it begins with one
+        self.further = 0  # steps over all rows that cost less than a round on a block
 
     def over_all(self, R: np.ndarray, border: np.ndarray, omega: float) -> Generator[None, None, None]:
         """First steps from u = 0 on the whole matrix: its rows are read where they lie."""
@@ -281,27 +284,41 @@ class WorkingSetAscent(SignedDual):
             e -= R @ self.pull + border * (omega * float(border @ self.pull))
         yield from self.climb(R, slice(None), e, FIRST_VIOLATION * self.scale, border, omega)
 
-    def over_rows(self, gram: SupportGram) -> Generator[None, None, None]:
-        """First steps from u = 0 on a matrix of which a row is computed when a step needs it."""
-        m, e, known = self.u.shape[0], self.target.copy(), gram.cached
-        border, work = np.ones(m), np.empty((4, m))
-        box = kernels.Box(known, border, gram.constant, self.soft, self.low, self.high, self.u, e, work)
+    def over_rows(
+        self, gram: SupportGram, e: np.ndarray, level: float = FIRST_VIOLATION, left: int = 0
+    ) -> Generator[None, None, None]:
+        """Greedy steps from u with gradient e on a matrix of which a row is computed when a step needs it.
+
+        Where rows far from their kinks are many, the others have a matrix of their own, gathered as it is asked for.
+        `left`: number of steps, by default what rows of a working set have.
+        """
+        known, rows = gram.cached, np.arange(self.u.shape[0])
+        if self.u.any() and known.compiled:
+            centred, free = e - self.shift(e), (self.u > self.low) & (self.u < self.high)
+            near = free | (self.violation(centred) > 0) | (np.abs(centred) < NEAR_KINK_DISTANCE * self.scale)
+            if np.count_nonzero(near) < NEAR_ROWS_SHARE * near.shape[0]:
+                rows = np.flatnonzero(near)
+                known = gram.between(rows)
+        n, part = rows.shape[0], e[rows]
+        u, border, work = self.u[rows], np.ones(n), np.empty((4, n))
+        box = kernels.Box(known, border, gram.constant, self.soft[rows], self.low[rows], self.high[rows], u, part, work)
         steps = kernels.pairs if self.paired else kernels.doubles
-        most, enough, left = max(64, ENTRIES_PER_CALL // m), FIRST_VIOLATION * self.scale, BUDGET * m
+        most, enough, left = max(64, ENTRIES_PER_CALL // n), level * self.scale, left or BUDGET * n
+        first, self.further = left, 0
         while left > 0:
-            known.allow(max(1, MADE_PER_CALL // m))
+            known.allow(max(1, MADE_PER_CALL // self.u.shape[0]))
             count = steps(box, min(most, left), enough)
             left -= count
             if known.missing >= 0 and not known.compiled:
-                yield from gram.learn(self._wanted(known.missing, e, known.place < 0))
+                yield from gram.learn(self._wanted(known.missing, part, known.place < 0))
             elif known.missing < 0 and (box.violation <= enough or count == 0):
-                if enough <= LAST_VIOLATION * self.scale or count == 0:
-                    break
                 # Where that took few steps, rounds on a block cost more than some further ones.
-                enough, left = LAST_VIOLATION * self.scale, int(FURTHER_STEPS * (BUDGET * m - left))
+                self.further = int(FURTHER_STEPS * (first - left)) if level > LAST_VIOLATION and count else 0
+                break
             else:
                 yield
-        self.known = e
+        self.u[rows] = u
+        self.known = part if n == self.u.shape[0] else None
 
     def _wanted(self, row: int, e: np.ndarray, new: np.ndarray) -> np.ndarray:
         """Rows to compute where steps need one: new ones from both ends of the gradient, too."""
@@ -331,7 +348,10 @@ class WorkingSetAscent(SignedDual):
             stalled, mark = (0, min(mark, gap)) if gap < ONWARD * mark or rising else (stalled + 1, mark)
             if stalled >= STALL_ROUNDS:
                 return
-            yield from self.improve(e)
+            if self.further and isinstance(self.hessian, SupportGram):
+                yield from self.over_rows(self.hessian, e + shift, LAST_VIOLATION, self.further)
+            else:
+                yield from self.improve(e)
 
     def settle(self) -> None:
         """Take from the sum of u what rounding left there: a large bias would multiply it."""

@@ -67,12 +67,25 @@ def starts_without_gram(form: MarginForm) -> bool:
 
 
 def initialise_on_support(form: MarginForm, column: Column, constant: float) -> Initialised:
-    """Initialise working sets with steps that compute the rows of the Gram matrix which they need, or at a start."""
+    """Initialise working sets with steps that compute the rows of the Gram matrix which they need, from a start."""
     assert isinstance(form.features, KernelFeatures)
     gram = SupportGram(form.features, constant)
     work = WorkingSetAscent(form, column, gram)
-    if not (yield from path_newton_start(work, gram)):
-        yield from work.over_rows(gram)
+    e = work.target.copy()
+    if not gram.cached.compiled:  # steps that ask for rows in numbers begin best at 0, or close to the solution
+        if not (yield from path_newton_start(work, gram)):
+            yield from work.over_rows(gram, e)
+        return work
+    if column.start is not None and column.start.beta.shape == column.caps.shape:
+        work.u = work.signs * np.minimum(column.start.beta[0], column.caps[0])
+        work.balance()
+        near = work.gradient(gram.hessian(work.u), work.u)
+        # Twice the dual value, less that of zeros.
+        if float(work.u @ (near + e)) > 0:
+            e = near
+        else:
+            work.u = np.zeros_like(work.u)
+    yield from work.over_rows(gram, e)
     return work
 
 

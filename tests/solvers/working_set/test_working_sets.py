@@ -7,6 +7,7 @@ import pytest
 
 import mdlearn
 from mdlearn._solvers import bounded_quadratic as greedy
+from mdlearn._solvers.known_rows import KnownRows
 from mdlearn.data.features.gram import gram_matrix_by_blocks
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
@@ -140,6 +141,60 @@ def test_only_the_support_is_computed(monkeypatch, d, most, bias):
     G = np.exp(-gamma * np.maximum(squares[:, None] + squares - 2.0 * X @ X.T, 0.0))
     whole = mdlearn.fit("svm", G, y, kernel="precomputed", bias=bias, C=1.0)
     assert whole.certificate.objective == pytest.approx(model.certificate.objective, rel=2e-6)
+
+
+def rows_and_steps(monkeypatch, solve):
+    """Numbers of rows of the quadratics that a fit takes greedy steps on by rows of the kernel, and all its steps."""
+    sizes, taken, Box, pairs = [], [], greedy.Box, greedy.pairs
+
+    def boxed(H, *rest):
+        sizes.extend([H.place.shape[0]] if isinstance(H, KnownRows) else [])
+        return Box(H, *rest)
+
+    def counted(*given):
+        taken.append(pairs(*given))
+        return taken[-1]
+
+    monkeypatch.setattr(greedy, "Box", boxed)
+    monkeypatch.setattr(greedy, "pairs", counted)
+    found = solve()
+    monkeypatch.undo()
+    return found, sizes, sum(taken)
+
+
+def noisy_stripes(m=1500):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, size=(m, 2))
+    return X, np.where(np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=m) > 0, 1, -1)
+
+
+def test_a_loose_tolerance_ends_with_the_first_steps_that_meet_it(monkeypatch):
+    X, y = noisy_stripes()
+    steps, gaps = [], []
+    for tol in (1e-2, 1e-6):
+        model, _, n = rows_and_steps(
+            monkeypatch, lambda tol=tol: mdlearn.fit("svm", X, y, kernel="rbf", gamma=2.0, bias="free", tol=tol)
+        )
+        steps.append(n)
+        gaps.append(model.certificate.gap)
+    assert 3e-4 < gaps[0] <= 1e-2 and gaps[1] <= 1e-6
+    assert steps[0] < 0.5 * steps[1]
+
+
+@pytest.mark.parametrize("bias", ["free", "regularized"])
+def test_the_next_point_of_a_path_leaves_rows_far_from_their_kinks_alone(monkeypatch, bias):
+    """The first steps go over all rows, those from a neighbour over some; both end at the optimum."""
+    X, y = noisy_stripes()
+    given = {"kernel": "rbf", "gamma": 2.0, "bias": bias, "tol": 1e-9}
+    path, sizes, _ = rows_and_steps(monkeypatch, lambda: mdlearn.fit_path("svm", X, y, {"C": [10.0, 20.0]}, **given))
+    assert sizes[0] == 1500 and min(sizes) < 750
+    K = np.exp(-2.0 * ((X[:, None] - X) ** 2).sum(axis=2))
+    for C, model in zip((10.0, 20.0), path):
+        u = y * np.abs(model.dual_coef_.ravel())
+        z = y * (K @ u + model.intercept_[0])
+        value = 0.5 * u @ K @ u + (0.5 * model.intercept_[0] ** 2 if bias == "regularized" else 0.0)
+        primal = value + C * np.maximum(0.0, 1.0 - z).sum()
+        assert abs(primal - (np.abs(u).sum() - value)) <= 1e-7 * primal
 
 
 def test_classes_share_one_matrix():
