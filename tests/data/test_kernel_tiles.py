@@ -75,6 +75,22 @@ def test_decision_values_without_a_matrix(kind):
     assert np.abs(features.decision(near) - G @ near).max() <= 2e-14 * scale
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
+def test_squared_lengths_of_rows_are_made_once(storage, monkeypatch):
+    monkeypatch.setattr(kernel_tiles, "TILE_LENGTH", 50)
+    own, made = kernels.Kernel.squares, []
+    monkeypatch.setattr(kernels.Kernel, "squares", lambda *given: made.append(own(*given)) or made[-1])
+    X = storage(np.random.default_rng(0).standard_normal((230, 12)) + 3.0)
+    rows = array_as_rows(X, "X")
+    kernel = make_kernel("rbf", {"gamma": 0.3}, rows, np.ones(230))
+    tiles, out, coef = kernel_tiles.make_kernel_tiles(kernel, rows, single=False), np.zeros(230), np.ones(230)
+    finished(tiles.add(out, np.arange(230), coef))
+    assert [len(one) for one in made] == [230]
+    A = rows.block(slice(None))
+    G = np.exp(-0.3 * np.square(A[:, None] - A).sum(axis=2))
+    np.testing.assert_allclose(out, G.sum(axis=1), rtol=1e-12)
+
+
 def test_nearly_dense_sparse_rows_are_written_out(monkeypatch):
     for density, written in ((0.5, True), (0.02, False)):
         X = sp.random(300, 40, density=density, format="csr", random_state=0)

@@ -199,21 +199,23 @@ class SingleTiles(ArrayTiles):
 
 
 class ExactTiles(KernelTiles):
-    """Tiles of the values of `Kernel.block`, in float64."""
+    """Tiles of the values of `Kernel.block`, in float64; squared lengths of rows are made once."""
 
     def __init__(self, kernel: Kernel, rows: Rows) -> None:
         self.kernel, self.rows = kernel, rows
         self.n_rows, self.length = rows.shape
         self.dtype, self.bounded = np.float64, kernel.name == "rbf"
+        self.centre = None if rows.sparse else kernel.centre
+        self.squares = kernel.squares(rows, self.centre) if self.bounded else np.empty(self.n_rows)
 
     def take(self, index: np.ndarray) -> ExactTiles:
         return ExactTiles(self.kernel, self.rows.take(index))
 
-    def _side(self, index: np.ndarray) -> Rows:
-        return self.rows.take(index)
+    def _side(self, index: np.ndarray) -> tuple[Rows, np.ndarray]:
+        return self.rows.take(index), self.squares[index]
 
-    def _values(self, rows: slice | np.ndarray, side: Rows) -> np.ndarray:
-        return self.kernel.block(self.rows.take(rows), side)
+    def _values(self, rows: slice | np.ndarray, side: tuple[Rows, np.ndarray]) -> np.ndarray:
+        return self.kernel.tile(self.rows.take(rows), side[0], self.centre, self.squares[rows], side[1])
 
 
 class SquaredTiles:

@@ -52,17 +52,13 @@ def feasible_dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.
     beta = np.minimum(np.maximum(beta, 0.0), column.caps)
     if form.ridge == 0 and not form.features.ready:
         return _dual_without_bound(column, beta)
-    sigma = feasible_variance_multipliers(column, sigma)
     if form.ridge == 0:
-        repaired = without_ridge(form, column, beta, sigma)
-        if repaired is None:
-            return _dual_without_bound(column, beta)
-        beta, sigma = repaired
-    elif form.bias == "free":
-        balanced, sigma = _balanced_multipliers(column, beta, sigma)
-        if balanced is None:
-            return _dual_without_bound(column, beta)
-        beta = balanced
+        repaired = without_ridge(form, column, beta, feasible_variance_multipliers(column, sigma))
+    else:
+        repaired = multipliers_with_sums(form, column, beta, sigma)
+    if repaired is None:
+        return _dual_without_bound(column, beta)
+    beta, sigma = repaired
     alpha = column.alpha(beta, sigma)
     value, element = column.bound(beta, sigma), None
     if not form.features.ready:
@@ -81,6 +77,14 @@ def _dual_without_bound(column: Column, beta: np.ndarray) -> Dual:
     return Dual(-math.inf, np.zeros_like(column.y), beta, None)
 
 
+def multipliers_with_sums(
+    form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return multipliers of a form with a ridge, moved to the sums that variance and bias ask for; None: none are."""
+    sigma = feasible_variance_multipliers(column, sigma)
+    return _balanced_multipliers(column, beta, sigma) if form.bias == "free" else (beta, sigma)
+
+
 def feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndarray:
     """Variance's multipliers in a margin form's certificate, shifted along the counts to sum 0 at least loss."""
     if column.kappa == 0:
@@ -94,7 +98,7 @@ def feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndarr
     return centred
 
 
-def _balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+def _balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Multipliers in a margin form's certificate with sum alpha_i = 0 for a free bias; None: none within bounds.
 
     With a variance term, sigma moves along c (y - mean y), which keeps its own sum at 0. Without one, or where all
@@ -127,7 +131,7 @@ def _balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -
         if rest <= ROUNDING_OF_SUMS * float(np.abs(sigma).sum() + np.abs(column.pull).sum()):
             return beta, sigma
         if total <= 0 or (np.isfinite(column.caps[grow]).all() and rest > total * (1 + 1e-12)):
-            return None, sigma
+            return None
         beta[grow] = np.minimum(beta[grow] + space * (rest / total), column.caps[grow])
     return beta, sigma
 

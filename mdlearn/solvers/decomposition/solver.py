@@ -15,7 +15,7 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_number
-from mdlearn.forms.certificates.margin import feasible_variance_multipliers
+from mdlearn.forms.certificates.margin import multipliers_with_sums
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
@@ -287,9 +287,9 @@ class DecompositionPlace:
         """The report of the present multipliers."""
         rounds = self.rounds
         beta, column = rounds.beta(), rounds.column
-        sigma = feasible_variance_multipliers(column, rounds.variance_multipliers())
+        sigma = rounds.variance_multipliers()
         # The certificate's own coefficients, to the bit: it asks for the same product.
-        alpha = column.alpha(beta, sigma)
+        alpha = column.alpha(*(multipliers_with_sums(self.form, column, beta, sigma) or (beta, sigma)))
         rounds.refine(alpha, self.features.decision(alpha))
         self.gap = rounds.gap
         point = Point(beta, sigma, alpha, rounds.b)

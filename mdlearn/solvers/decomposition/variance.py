@@ -85,11 +85,12 @@ class VarianceRounds(DecompositionRounds):
     def prepare(self) -> Generator[None, None, None]:
         """Make what the factor says of the variance."""
         column, L = self.column, self.factor
-        r, weights = L.shape[1], column.kappa * column.counts
+        r, weights = L.shape[1], np.sqrt(column.kappa * column.counts)
         W = np.zeros((r, r))
         for start in range(0, L.shape[0], ROWS_PER_OUTER):
             rows = slice(start, start + ROWS_PER_OUTER)
-            W += L[rows].T @ (weights[rows, None] * L[rows])
+            part = L[rows] * weights[rows, None]  # times its own transpose: half of a product
+            W += part.T @ part
             yield
         mean = L.T @ (column.counts * column.y)
         W -= np.multiply.outer((column.kappa / column.total) * mean, mean)
