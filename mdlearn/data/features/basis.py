@@ -14,6 +14,7 @@ import numpy as np
 
 from mdlearn.data.features.feature_map import check_feature_size
 from mdlearn.data.features.gram import cheap_gram_diagonal, gram_diagonal
+from mdlearn.data.features.kernel_rounding import safe_length
 from mdlearn.data.features.kernel_tiles import SquaredTiles, TiledMatrix
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -222,6 +223,16 @@ class BasisFeatures(LinearFeatures):
     def row_lengths(self) -> np.ndarray:
         """Length of every row; upper bounds where products are made of tiles."""
         return self.lengths if self.rows.forgotten else super().row_lengths
+
+    @kept
+    def longest_row(self) -> float:
+        """Length of the longest row; an upper bound where products are made of tiles."""
+        return float(self.row_lengths.max()) if self.rows.forgotten else super().longest_row
+
+    @kept
+    def all_lengths(self) -> float:
+        """Root of the sum of the squared lengths of all rows; an upper bound where products are made of tiles."""
+        return safe_length(self.row_lengths) if self.rows.forgotten else super().all_lengths
 
     def seconds_of_decision(self, n: int) -> float:
         """Wall seconds of coefficients and decision values of n multipliers, as far as a tile of values tells."""

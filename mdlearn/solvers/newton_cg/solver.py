@@ -242,7 +242,7 @@ class NewtonCGIterate:
         return out + self.constant * float(v.sum())
 
     def begin(self) -> Generator[None, None, None]:
-        """Begin at the column's start where that is worth more than w = 0, else at what the mean term adds."""
+        """Begin at the column's start, at what the mean term adds, or at w = 0, where that is worth more."""
         column, start = self.column, self.column.start
         # Bounds take kernel values once some are known: one row's say as much as all.
         self.form.features.decision(np.eye(1, column.y.shape[0])[0])
@@ -257,6 +257,9 @@ class NewtonCGIterate:
                 return
         self.f = yield from self._product(self.x)
         self._settle()
+        if self.objective > column.at_zero:  # rounding of a far start would be in the first steps
+            self.x, self.f = np.zeros_like(self.x), np.zeros_like(self.f)
+            self._settle()
 
     def _settle(self) -> None:
         column = self.column

@@ -132,7 +132,9 @@ def test_products_with_forgotten_columns_are_those_of_the_matrix(few):
     np.testing.assert_allclose(out, (K @ (counts[:, None] * K))[5:90, 5:15] @ v, rtol=1e-10)
 
 
-def test_bounds_of_lengths_are_bounds(few):
+def test_bounds_of_lengths_are_bounds(few, monkeypatch):
+    """They ask for no kernel values: those of all rows cost as much as a fit."""
+    monkeypatch.setattr(basis.BasisColumns, "block", lambda *_: pytest.fail("kernel values were asked for"))
     X, _, counts = data()
     rows = DenseRows(X)
     columns = basis.BasisColumns(rows, make_kernel("poly", {"gamma": 0.2}, rows, counts), np.arange(len(X)))
@@ -140,6 +142,8 @@ def test_bounds_of_lengths_are_bounds(few):
     K = (0.2 * X @ X.T) ** 3
     assert (features.lengths >= np.linalg.norm(K, axis=0) * (1.0 - 1e-12)).all()
     assert (features.row_lengths >= np.linalg.norm(K, axis=1) * (1.0 - 1e-12)).all()
+    assert features.longest_row >= np.linalg.norm(K, axis=1).max() * (1.0 - 1e-12)
+    assert features.all_lengths >= np.linalg.norm(K) * (1.0 - 1e-12)
     assert (features.squares_at_most() >= np.square(K) @ counts * (1.0 - 1e-12)).all()
 
 
@@ -187,6 +191,21 @@ def test_a_step_solves_its_system(few, bias):
         assert np.linalg.norm(rest) <= 100.0 * share * np.linalg.norm(g)
         if bias == "free":
             assert step.sum() == pytest.approx(balance, abs=1e-8)
+
+
+@pytest.mark.parametrize("C", [1e-4, 1.0])
+def test_a_fit_begins_no_farther_than_zero(few, monkeypatch, C):
+    """What rounding leaves of the objective of a far start is more than the optimum."""
+    own, begun = newton_cg.NewtonCGIterate.begin, []
+
+    def begin(self):
+        yield from own(self)
+        begun.append(self.objective - self.column.at_zero)
+
+    monkeypatch.setattr(newton_cg.NewtonCGIterate, "begin", begin)
+    X, y, _ = data()
+    assert mdlearn.fit("uldm", X, y, C=C, solver="newton-cg", **RBF).certificate.converged
+    assert len(begun) == 1 and begun[0] <= 0.0
 
 
 def test_the_complex_system_takes_fewer_passes_than_the_square(few, monkeypatch):
