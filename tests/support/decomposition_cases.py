@@ -19,7 +19,7 @@ def data(m=700, d=4, seed=0, noise=0.6):
 def make_small(monkeypatch):
     """Set limits low enough that some hundred rows go through parts and working sets."""
     monkeypatch.setattr(growth, "FIRST_PART_ROWS", 60)
-    for name, n in [("LEAST_WORKING_ROWS", 40), ("MOST_WORKING_ROWS", 120)]:
+    for name, n in [("LEAST_WORKING_ROWS", 40), ("MOST_WORKING_ROWS", 120), ("WHOLE_WORKING_ROWS", 0)]:
         monkeypatch.setattr(rounds, name, n)
 
 

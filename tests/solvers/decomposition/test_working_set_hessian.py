@@ -12,7 +12,7 @@ from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.numerics.interruptible import finished
-from mdlearn.solvers.decomposition import rounds
+from mdlearn.solvers.decomposition import growth, rounds
 from mdlearn.solvers.decomposition.rounds import DecompositionRounds
 
 KERNEL = {"kernel": "rbf", "gamma": 0.3}
@@ -80,6 +80,21 @@ def test_values_between_rows_that_stay_are_not_computed_again(objective, monkeyp
     monkeypatch.setattr(rounds, "REPLACED_SHARE", 0.0)
     anew = mdlearn.fit(objective, X, y, **given).certificate
     assert anew.objective == pytest.approx(model.certificate.objective, rel=2e-6)
+
+
+@pytest.mark.parametrize("objective", ["svm", "lsvm", "ldm"])
+@pytest.mark.parametrize("most", [300, 299])
+def test_few_rows_are_one_working_set(objective, most, monkeypatch):
+    """Up to a number of rows their Hessian is made as a whole, once; beyond, sets are made of some of them."""
+    X, y = data(m=300)
+    monkeypatch.setattr(growth, "FIRST_PART_ROWS", 300)
+    monkeypatch.setattr(rounds, "MOST_WORKING_ROWS", 6144)
+    monkeypatch.setattr(rounds, "WHOLE_WORKING_ROWS", most)
+    made, block, between = [], KernelTiles.block, KernelTiles.between
+    monkeypatch.setattr(KernelTiles, "block", lambda self, index, room: made.append(1) or block(self, index, room))
+    monkeypatch.setattr(KernelTiles, "between", lambda self, *both: made.append(1) or between(self, *both))
+    assert mdlearn.fit(objective, X, y, solver="decomposition", tol=1e-6, **KERNEL).certificate.converged
+    assert (len(made) == 1) == (most == 300)
 
 
 @pytest.mark.parametrize("d", [3, 20])
