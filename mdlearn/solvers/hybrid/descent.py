@@ -9,10 +9,12 @@ from functools import partial
 import numpy as np
 
 from mdlearn._solvers import dual_descent as kernels
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
-from mdlearn.solvers.hybrid.face import FaceStep, metric_of_variance, price_of_face_step
+from mdlearn.solvers.hybrid.face import FaceStep, price_of_face_step
 from mdlearn.solvers.hybrid.loss_column import ColumnQuadratic, LossColumn
+from mdlearn.solvers.hybrid.metric import MetricPasses, has_metric, price_of_metric, price_of_whitening
 
 MOST_PASSES, PASSES_SHARE, VISITS_PER_ROW = 30, 0.25, 2
 """Passes over the free rows between two sweeps: until their part of the gap has fallen to a share, and at most."""
@@ -58,6 +60,8 @@ class DualDescent:
         Rise of the bound in the last sweep, and operations that a digit takes at the pace of the rises.
     quadratic : ColumnQuadratic or None
         That of a variance term, once it is made.
+    metric : MetricPasses or None
+        Passes in its metric, once these have begun.
     """
 
     def __init__(self, problem: LossColumn, make_quadratic: Quadratics) -> None:
@@ -74,9 +78,9 @@ class DualDescent:
         norm = self._vary() if problem.column.kappa > 0 else math.inf
         if problem.pulled is not None and math.isinf(norm):
             self.u[:] = problem.pulled
-        spare = np.empty(m, dtype=np.int64)
-        self.ascent = kernels.Ascent(self.records, self.w, np.arange(m), spare, problem.kink, border, norm, ORDER_SEED)
-        self.ascent.tau = problem.column.mean
+        self.order, self.free = np.arange(m), np.empty(m, dtype=np.int64)
+        self.metric: MetricPasses | None = None
+        self.price_of_metric = price_of_metric(problem)
         self.entries = rows.n_entries / m
         self.piece = max(16, int(VISIT_ENTRIES / (self.entries + VISIT_OPERATIONS)))
         self.sweeps, self.operations, self.paid = 0, 0.0, 0.0
@@ -84,7 +88,15 @@ class DualDescent:
         self.surveyed = False
         self.face, self.face_price = 0, price_of_face_step(problem)
         self.objective, self.lower_bound = math.inf, -math.inf
-        self.visit, self.passes, self.survey = self._kernels(rows)
+        self._begin_ascent(norm)
+        self.ascent.tau = problem.column.mean
+
+    def _begin_ascent(self, norm: float) -> None:
+        """Begin visits, passes and surveys of the rows as they are, with |v|^2 of a variance term or infinity."""
+        problem, border = self.problem, float(self.problem.rows.constant)
+        places = self.order, self.free
+        self.ascent = kernels.Ascent(self.records, self.w, *places, problem.kink, border, norm, ORDER_SEED)
+        self.visit, self.passes, self.survey = self._kernels(problem.stored)
 
     def _vary(self) -> float:
         """Tell the records of a variance term, and return the squared length of the mean signed row."""
@@ -111,36 +123,36 @@ class DualDescent:
     @property
     def sigma(self) -> np.ndarray:
         """Multipliers of the variance; copied."""
+        if self.metric is not None:
+            return self.problem.column.spread(self.problem.margins(self.element))
         return self.records[:, 7].copy()
 
     @property
     def element(self) -> np.ndarray:
         """Coefficients that the multipliers stand for, the intercept last; copied."""
+        if self.metric is not None:
+            return self.metric.coefficients()
         u = self.u
         return u + self.ascent.tau * self.problem.mean_row if self.problem.column.kappa > 0 else u.copy()
 
     def sweep(self) -> Generator[None, None, None]:
         """Passes over free rows, then all rows once: visits of them, or a survey where few are free.
 
-        A step over a settled face comes first, where a digit costs more.
+        A step over a settled face comes first, where a digit costs more. Beside a variance it is in its metric, and so
+        are passes, with surveys: once sweeps have cost as much as its matrix, where a digit costs more.
         """
-        m, ascent = self.problem.n_rows, self.ascent
-        face, stepped = ascent.n_between, False
-        if self.sweeps > FIRST_SWEEPS and abs(face - self.face) <= FACE_CHANGE * face:
-            price = self.face_price(face)
-            if price <= self.operations - self.paid and price <= self.price_of_digit:
-                yield from self._face_step(price)
-                stepped = True
-        self.face, begun, bound = face, self.operations, self.lower_bound
-        free, before = ascent.n_free, ascent.visits
-        if self.sweeps >= FIRST_SWEEPS and free:
-            if free <= self.piece:
-                self.passes(PASSES if stepped else MOST_PASSES, PASSES_SHARE, min(VISITS_PER_ROW * m, self.piece))
-            else:
-                for _ in range(PASSES):
-                    yield from self._go(partial(self.visit, False), free)
-        inner = ascent.visits - before
-        self.surveyed = self.problem.column.kappa == 0 < inner and free <= SURVEYED * m
+        m, begun, bound = self.problem.n_rows, self.operations, self.lower_bound
+        free, stepped = self.ascent.n_free, self._face_pays()
+        due = self._metric_is_due(stepped)
+        if due:
+            yield from self._begin_metric()
+        if stepped:
+            yield from self._face_step(self.face_price(self.face))
+        inner = 0 if due else (yield from self._pass_over_free(free, stepped))
+        plain = self.problem.column.kappa == 0
+        self.surveyed = self.metric is not None or (plain and inner > 0 and free <= SURVEYED * m)
+        if self.metric is not None:
+            self.u[:] = self.metric.coefficients()
         yield from self._go(self.survey if self.surveyed else partial(self.visit, True), m)
         price = PASS_PRICE * inner + (SURVEY_PRICE if self.surveyed else 1.0) * m
         self.operations += price * (2.0 * self.entries + VISIT_OPERATIONS)
@@ -151,46 +163,74 @@ class DualDescent:
         self.price_of_digit = (self.operations - begun) * math.log(10.0) / rate if rate > 0 else math.inf
         self.rise = rise
 
+    def _pass_over_free(self, free: int, stepped: bool) -> Generator[None, None, int]:
+        """Pass over the free rows; return how many visits of rows as they are there were."""
+        if self.sweeps < FIRST_SWEEPS or not free:
+            return 0
+        if self.metric is not None:
+            new, visits = self.metric.over(self.free[:free])
+            self.operations += new * price_of_whitening(self.problem) + visits * (self.problem.width + VISIT_OPERATIONS)
+            return 0
+        m, before = self.problem.n_rows, self.ascent.visits
+        if free <= self.piece:
+            self.passes(PASSES if stepped else MOST_PASSES, PASSES_SHARE, min(VISITS_PER_ROW * m, self.piece))
+        else:
+            for _ in range(PASSES):
+                yield from self._go(partial(self.visit, False), free)
+        return self.ascent.visits - before
+
+    def _metric_is_due(self, face_pays: bool) -> bool:
+        """Whether sweeps have cost as much as passes in a metric would and a digit costs more, or a face step pays."""
+        if self.metric is not None or self.sweeps < FIRST_SWEEPS or not has_metric(self.problem):
+            return False
+        price = self.price_of_metric + self.ascent.n_free * price_of_whitening(self.problem)
+        return face_pays or price <= min(self.operations, self.price_of_digit)
+
+    def _begin_metric(self) -> Generator[None, None, None]:
+        """Go on with the coefficients of the multipliers of the loss, and the best ones of the variance."""
+        lazy = self.ascent.lazy
+        self.quadratic = yield from self.make_quadratic()
+        self.metric = MetricPasses(self.problem, self.quadratic, self.records)
+        self.operations += self.price_of_metric
+        self._begin_ascent(math.inf)
+        self.ascent.lazy = lazy
+
+    def _face_pays(self) -> bool:
+        """Whether multipliers between bounds have settled, and a step to their optimum costs less than a digit."""
+        face, before = self.ascent.n_between, self.face
+        self.face = face
+        if self.sweeps <= FIRST_SWEEPS or abs(face - before) > FACE_CHANGE * face:
+            return False
+        price = self.face_price(face)
+        if self.metric is None and has_metric(self.problem):
+            price += 4.0 * self.entries * self.problem.n_rows + face * price_of_whitening(self.problem)
+        return price <= min(self.operations - self.paid, self.price_of_digit)
+
     def _face_step(self, price: float) -> Generator[None, None, None]:
         """Go to the optimum over the multipliers that are between their bounds."""
-        problem, ascent, beta = self.problem, self.ascent, self.records[:, 4]
+        problem, beta, metric = self.problem, self.records[:, 4], self.metric
         face = np.flatnonzero((beta > 0) & (beta < problem.caps))
         self.operations += price
         self.paid = self.operations
         if not face.shape[0]:
             return
-        if metric_of_variance(problem) and self.quadratic is None:
-            self.quadratic = yield from self.make_quadratic()
-        step = FaceStep(problem, face, beta[face], self.quadratic)
-        w, pushed = self.element, np.empty(0)
-        if self.quadratic is not None:
-            pushed = problem.adjoint(beta)
-            if problem.pulled is not None:
-                pushed += problem.pulled
-            w = self.quadratic.solved(pushed)
+        if metric is None:
+            rows, w, u = AffineRows(problem.stored.take(face), problem.rows.constant), self.element, self.u
+        else:
+            rows, w, u = AffineRows(DenseRows(metric.rows_of(face)), False), metric.x, metric.x
+        step = FaceStep(problem, face, beta[face], rows)
         yield from step.ascend(problem.kink - step.margins(w) - problem.softness[face] * step.beta)
         beta[face] = np.clip(step.beta + step.change, 0.0, step.caps)
-        if self.quadratic is not None:
-            self._take_variance_with(self.quadratic.solved(pushed + step.moved))
-            return
-        self.u += step.moved
-        if problem.column.kappa > 0:
-            ascent.along += float(self.records[face, 5] @ step.change)
-
-    def _take_variance_with(self, w: np.ndarray) -> None:
-        """Set the multipliers of the variance to those of coefficients w."""
-        problem, ascent = self.problem, self.ascent
-        self.records[:, 7] = problem.column.spread(problem.margins(w))
-        ascent.tau = problem.column.mean
-        np.subtract(w, ascent.tau * problem.mean_row, out=self.u)
-        ascent.along = float(problem.mean_row @ self.u)
+        u += step.moved
+        if metric is None and problem.column.kappa > 0:
+            self.ascent.along += float(self.records[face, 5] @ step.change)
 
     def _sum_up(self) -> None:
         """Objective and bound after a sweep or survey, at its margins."""
         problem, ascent, w = self.problem, self.ascent, self.u
         column, e = problem.column, problem.pulled
         spread = 0.0
-        if column.kappa > 0:
+        if self.metric is None and column.kappa > 0:
             # Multipliers of the variance sum up to 0; so do those that stand for the same coefficients.
             s, v = self.records[:, 7], problem.mean_row
             total = float(s.sum())
@@ -199,7 +239,8 @@ class DualDescent:
             ascent.tau, ascent.along = column.mean, float(v @ w)
             spread = 0.5 * total * total / (column.kappa * column.total)
             w = self.element
-        squares = float(w @ w)
+        x = w if self.metric is None else self.metric.x
+        squares = float(x @ x)
         pull = 0.0 if e is None else float(w @ e)
         self.objective = 0.5 * squares - pull + ascent.loss
         self.lower_bound = ascent.gain + spread - 0.5 * squares

@@ -13,14 +13,13 @@ import math
 from collections.abc import Callable, Generator
 
 import numpy as np
-from scipy.linalg import blas
 
 from mdlearn._solvers import face_steps
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.data.rows.rows import DenseRows
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.hybrid.loss_column import ColumnQuadratic, LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn
+from mdlearn.solvers.hybrid.metric import has_metric
 from mdlearn.solvers.systems.weighted_gram import gram_of_rows
 
 LARGEST_FACE, FACE_PER_COLUMN = 2000, 1.5
@@ -28,8 +27,6 @@ LARGEST_FACE, FACE_PER_COLUMN = 2000, 1.5
 FACE_OVERHEAD, LARGE_MATRIX_OPERATION, SMALL_MATRIX_OPERATION = 1e5, 0.04, 10.0
 """What a step costs beside its work on rows and matrices, in operations on entries; time of an operation on a matrix in
 that of one on an entry, where it is large, and what is added to it, times the order."""
-METRIC_COLUMNS = 600
-"""Columns up to which a variance term moves with the multipliers of a face."""
 MOST_BOUNDS = 30
 """Bounds that one step meets at most: many more say that sweeps have not found the face yet."""
 FACE_TRACE = 1e-10
@@ -39,28 +36,23 @@ FACE_TRACE = 1e-10
 def price_of_face_step(problem: LossColumn) -> Callable[[int], float]:
     """Price of a face step of the hybrid solver in operations on entries, by the number of its multipliers."""
     rows, n = problem.stored, problem.width
-    per_row, sparse = rows.n_entries / problem.n_rows, isinstance(rows, CsrRows)
-    whole = metric_of_variance(problem)
+    per_row = rows.n_entries / problem.n_rows
+    dense = has_metric(problem) or not isinstance(rows, CsrRows)
 
     def price(face: int) -> float:
         if not 0 < face <= min(LARGEST_FACE, FACE_PER_COLUMN * n):
             return math.inf
         order = float(face)
-        if sparse and not whole:
-            outer = 0.5 * order * per_row * min(order, per_row)
+        if dense:
+            outer = LARGE_MATRIX_OPERATION * order * order * n
         else:
-            outer = LARGE_MATRIX_OPERATION * order * (order + (n if whole else 0)) * n
-        passes = 4.0 * rows.n_entries if whole else 4.0 * order * per_row
+            outer = 0.5 * order * per_row * min(order, per_row)
+        passes = 4.0 * order * (n if dense else per_row)
         return (
             FACE_OVERHEAD + passes + outer + (LARGE_MATRIX_OPERATION + SMALL_MATRIX_OPERATION / order) * order**3 / 3.0
         )
 
     return price
-
-
-def metric_of_variance(problem: LossColumn) -> bool:
-    """Whether face steps of the hybrid solver take a variance term with them, whose matrix is explicit then."""
-    return problem.column.kappa > 0 and problem.width <= METRIC_COLUMNS
 
 
 class FaceStep:
@@ -73,23 +65,20 @@ class FaceStep:
         Rows whose multipliers are between their bounds.
     beta : ndarray
         Their multipliers.
-    quadratic : ColumnQuadratic or None
-        That of a variance term that moves with them.
+    rows : AffineRows
+        These rows, in the metric of a variance term where there is one.
 
     Attributes
     ----------
     change : ndarray
         What these multipliers get.
     moved : ndarray
-        What A w gets of it, A the identity without a quadratic.
+        What the coefficients of these rows get of it.
     """
 
-    def __init__(
-        self, problem: LossColumn, face: np.ndarray, beta: np.ndarray, quadratic: ColumnQuadratic | None
-    ) -> None:
-        self.rows = AffineRows(problem.stored.take(face), problem.rows.constant)
+    def __init__(self, problem: LossColumn, face: np.ndarray, beta: np.ndarray, rows: AffineRows) -> None:
         self.y, self.softness, self.caps = problem.y[face], problem.softness[face], problem.caps[face]
-        self.beta, self.quadratic = beta, quadratic
+        self.beta, self.rows = beta, rows
         self.change, self.moved = np.zeros_like(beta), np.zeros(problem.width)
 
     def margins(self, w: np.ndarray) -> np.ndarray:
@@ -98,7 +87,8 @@ class FaceStep:
 
     def ascend(self, slope: np.ndarray) -> Generator[None, None, None]:
         """Set the change along which the dual rises with such derivatives, and what coefficients get of it."""
-        M = yield from self._gram()
+        M = yield from gram_of_rows(self.rows.rows)
+        M += float(self.rows.constant)
         M *= self.y
         M *= self.y[:, None]
         n = M.shape[0]
@@ -112,19 +102,7 @@ class FaceStep:
         face_steps.ascend(L, reached, step, self.caps, room, np.empty(MOST_BOUNDS, dtype=np.int64))
         change = reached - self.beta
         moved = self.rows.adjoint(self.y * change)
-        squares = float(moved @ moved) if self.quadratic is None else self.quadratic.squared_length(moved)
-        rise, bend = float(slope @ change), squares + float((self.softness * change) @ change)
+        rise, bend = float(slope @ change), float(moved @ moved) + float((self.softness * change) @ change)
         # With bounds that other ones would leave again, the end may be beyond the highest place.
         length = min(1.0, rise / bend) if rise > 0 < bend else 0.0
         self.change, self.moved = length * change, length * moved
-
-    def _gram(self) -> Generator[None, None, np.ndarray]:
-        """The lower triangle of X A^-1 X'."""
-        if self.quadratic is None:
-            M = yield from gram_of_rows(self.rows.rows)
-            M += float(self.rows.constant)
-            return M
-        L = self.quadratic.L
-        assert L is not None
-        # Columns of the transpose are what LAPACK sees of rows without a copy.
-        return (yield from gram_of_rows(DenseRows(blas.dtrsm(1.0, L.T, self.rows.block(slice(None)).T, trans_a=1).T)))

@@ -26,11 +26,12 @@ STEEPNESS, FLAT_STEEPNESS, FLAT = 2.0, 8.0, 2.0
 SAMPLED_ROWS, FEW_SAMPLED_ROWS, LEAST_STEP_OF_FEW = (32, 16), 8, 4
 """Rows per column of the smallest sample that Newton steps begin on, the first that are no half of all; else there is
 one if every so many-th row is enough. On usps, of 28 rows per column, fits without a sample take 0.8 of the time."""
-DESCENT_STEEPNESS, VARIED_STEEPNESS = 20.0, 5.0
-"""Cap times |x|^2 above which coordinate ascent is not worth its sweeps beside a sample; with a variance term."""
+DESCENT_STEEPNESS, VARIED_STEEPNESS, VARIED_ROWS = 20.0, 5.0, 80
+"""Cap times |x|^2 above which coordinate ascent is not worth its sweeps beside a sample; with a variance term, from so
+many rows per column on. Below, mushroom (46, C = 1) takes 0.7 of the time of steps from a sample."""
 ASCENT_VISITS = 12
 """Visits of every row that coordinate ascent is taken to need beside a variance term where cap times |x|^2 is at most
-VARIED_STEEPNESS; in proportion to it beyond."""
+DESCENT_STEEPNESS; in proportion to it beyond."""
 SMALL_COLUMNS = 40
 """Columns of small problems up to which steps on steep losses are cheaper than sweeps."""
 SMALL_CURVED_STEEPNESS = 0.5
@@ -40,7 +41,7 @@ NARROW_SWEEPS_ENTRIES, MORE_NARROW_ENTRIES, NARROW_SWEEPS_COLUMNS = 1 << 15, 1 <
 """Entries of narrow rows from which sweeps may come before compiled steps; with a variance, or over rows of few columns
 and zeros; and columns from which steps are so dear. With half of those entries fits of satimage, waveform, ida_image
 and mushroom_lsvm take 0.9 to 1.5 of the time without sweeps, with more 0.7 to 1.2 (eight sets)."""
-NARROW_REACH, NARROW_VARIED_REACH, NARROW_SOFT_REACH, NARROW_LEAST_REACH = 2.0, 0.1, 0.5, 0.05
+NARROW_REACH, NARROW_VARIED_REACH, NARROW_SOFT_REACH, NARROW_LEAST_REACH = 2.0, 0.5, 0.5, 0.05
 """Cap times |x|^2 up to which they do, over rows of many columns or few entries: of hinges, with a variance, of squared
 hinges; and over any rows. At C = 0.01 and 0.1, gaps of 1e-2 to 1e-6, fits take 0.3 to 1.0 of the time without on
 mushroom_lsvm, digits, ida_splice, credit_g and ann_thyroid; over other rows and beyond, up to 2.6 (ida_twonorm)."""
@@ -90,11 +91,11 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
         if problem.stored.sparse and visits * sweep <= SOFT_STEPS_AHEAD * price(m):
             return False
         return n <= m and price(m) <= DESCENT_PASSES * 2.0 * problem.stored.n_entries
-    if m >= ROWS_PER_COLUMN * n:
+    if m >= (VARIED_ROWS if varied else ROWS_PER_COLUMN) * n:
         far = reach > (VARIED_STEEPNESS if varied else DESCENT_STEEPNESS)
     else:
-        sweeps = ASCENT_VISITS * max(1.0, reach / VARIED_STEEPNESS)
-        far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * price(n) <= sweeps * sweep
+        sweeps = ASCENT_VISITS * max(1.0, reach / DESCENT_STEEPNESS)
+        far = varied and reach > DESCENT_STEEPNESS and STEPS_AHEAD * price(n) <= sweeps * sweep
     return far
 
 

@@ -25,6 +25,7 @@ from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
 from mdlearn.solvers.hybrid.descent import DualDescent
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn, are_narrow
+from mdlearn.solvers.hybrid.metric import metric_fits
 from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, NarrowSteps
 from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
@@ -119,10 +120,11 @@ class Hybrid(Solver):
         copies = 0.0 if form.features.rows.sparse else min(8.0 * m * d, COPY_BYTES)
         smooth = "logistic" in form.kinds
         matrices = 2 if not smooth else 4 if d < PRECONDITIONER_COLUMNS else 0  # else the diagonal
+        varied = any(one.kappa > 0 for one in form.columns)
         small = d < WHITENED_COLUMNS and m * (d + 1) ** 2 <= len(form.columns) * MOST_WHITENING
-        whitened = small and any(one.kappa > 0 for one in form.columns)
-        own = copies if whitened else 0.0
-        size = copies + own + at_once * (8.0 * matrices * order * order + 200.0 * m + own)
+        shared = copies if varied and small else 0.0
+        own = 16.0 * m * (d + 1) if varied and metric_fits(m, d + 1) else shared  # twice: whitened rows grow
+        size = copies + shared + at_once * (8.0 * matrices * order * order + 200.0 * m + own)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:

@@ -64,7 +64,7 @@ def test_margins_of_a_face_are_at_the_kink_after_a_step(kind, variance, mean):
     made.records[chosen, 4] = best + np.random.default_rng(5).uniform(0.0, 0.01, chosen.shape[0])
     w = np.linalg.solve(A, R.T @ made.beta + mean * v)
     if variance:
-        made._take_variance_with(w)
+        drain(made._begin_metric())
     else:
         made.u[:] = w
     drain(made._face_step(0.0))
@@ -83,7 +83,7 @@ def test_a_step_that_meets_bounds_raises_the_dual_and_keeps_its_identity(varianc
     A, v = matrix_of(problem, R)
     w = np.linalg.solve(A, R.T @ made.beta + 0.3 * v)
     if variance:
-        made._take_variance_with(w)
+        drain(made._begin_metric())
     else:
         made.u[:] = w
     before = dual_value(problem, R, made.beta)
@@ -94,7 +94,20 @@ def test_a_step_that_meets_bounds_raises_the_dual_and_keeps_its_identity(varianc
     assert dual_value(problem, R, beta) > before + 1e-3
     # The coefficients are those that the multipliers stand for.
     assert np.abs(A @ made.element - R.T @ beta - 0.3 * v).max() < 1e-10
-    assert abs(made.ascent.along - v @ made.u) < 1e-10 or not variance
+
+
+def test_a_step_without_a_metric_keeps_what_sweeps_know_of_a_variance():
+    """Of w = u + tau v they know u.v; u gets what the multipliers got."""
+    problem, parts, R = problem_of(variance=2.0, mean=0.3)
+    made = descent_of(problem, parts)
+    for _ in range(2):
+        drain(made.sweep())
+    before, u = made.beta, made.u.copy()
+    drain(made._face_step(0.0))
+    change = made.beta - before
+    assert np.abs(change).max() > 1e-4
+    assert np.abs(made.u - u - R.T @ change).max() < 1e-12
+    assert abs(made.ascent.along - matrix_of(problem, R)[1] @ made.u) < 1e-10
 
 
 def test_a_diagonal_quadratic_ends_at_the_clipped_step():

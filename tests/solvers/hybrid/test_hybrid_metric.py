@@ -1,0 +1,131 @@
+"""Descent of the hybrid solver in the metric of a variance term, against dense linear algebra and other engines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from draining import drain
+
+import mdlearn
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column
+from mdlearn.solvers.hybrid import metric
+from mdlearn.solvers.hybrid.descent import DualDescent
+from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+
+M, D = 300, 12
+
+
+def case(kind="csr", bias="regularized", squared=False, mean=0.4, seed=0):
+    """Return a column with a variance, whose weights differ, its signed rows, A, and what the mean term pulls with."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((M, D)) < 0.4, rng.standard_normal((M, D)), 0.0)
+    X[5] = 0.0
+    counts = rng.integers(0, 4, M).astype(float)
+    y = np.where(X @ rng.standard_normal(D) + rng.standard_normal(M) > 0, 1.0, -1.0)
+    column = Column(y, counts, 3.0, mean, (HingeTerm(0.3, power=2 if squared else 1),))
+    rows = AffineRows(CsrRows(sp.csr_matrix(X)) if kind == "csr" else DenseRows(X), bias == "regularized")
+    parts = ColumnParts(rows, (X * X).sum(axis=1), bias, True)
+    R = y[:, None] * (np.c_[X, np.ones(M)] if bias == "regularized" else X)
+    v = counts @ R / counts.sum()
+    A = np.eye(R.shape[1]) + column.kappa * (R - v).T @ (counts[:, None] * (R - v))
+    return LossColumn(column, rows, parts.squares, parts.stored), parts, R, A, mean * v
+
+
+def begun(problem, parts, sweeps=2):
+    """Return a descent that is in the metric after so many sweeps."""
+    descent = DualDescent(problem, lambda: parts.quadratic(problem.column))
+    descent.price_of_metric = np.inf
+    for _ in range(sweeps):
+        drain(descent.sweep())
+    descent.price_of_metric = -np.inf
+    drain(descent.sweep())
+    assert descent.metric is not None
+    return descent
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("bias", ["regularized", "none"])
+@pytest.mark.parametrize("squared", [False, True])
+def test_values_in_the_metric_are_those_of_its_point(kind, bias, squared):
+    """Objective, bound and coefficients are those that dense algebra makes of the multipliers, after every round."""
+    problem, parts, R, A, e = case(kind, bias, squared)
+    descent, caps = begun(problem, parts), problem.caps
+    bound = -np.inf
+    for _ in range(6):
+        beta = descent.beta
+        assert ((beta >= 0) & (beta <= caps)).all()
+        w = np.linalg.solve(A, R.T @ beta + e)
+        assert np.abs(descent.element - w).max() < 1e-10
+        assert np.abs(descent.sigma - problem.column.spread(R @ w)).max() < 1e-9
+        fall = np.maximum(1.0 - R @ w, 0.0)
+        loss = 0.3 * problem.column.counts @ (fall**2 if squared else fall)
+        gain = beta.sum() - 0.5 * (problem.softness * beta) @ beta
+        assert descent.objective == pytest.approx(0.5 * w @ A @ w - e @ w + loss, rel=1e-10)
+        assert descent.lower_bound == pytest.approx(gain - 0.5 * w @ A @ w, rel=1e-10)
+        assert descent.lower_bound >= bound - 1e-12
+        bound = descent.lower_bound
+        drain(descent.sweep())
+    assert descent.objective - bound < 1e-6 * abs(bound)
+
+
+def test_rows_are_whitened_once_and_no_others_than_free_ones():
+    problem, parts, R, A, _ = case()
+    descent = begun(problem, parts)
+    passes = descent.metric
+    assert passes.chosen.shape == (0,)
+    face = np.array([7, 3, 200])
+    rows = passes.rows_of(face)
+    assert (
+        np.abs(rows @ rows.T - (R @ np.linalg.solve(A, R.T) * np.outer(problem.y, problem.y))[np.ix_(face, face)]).max()
+        < 1e-12
+    )
+    new, visits = passes.over(np.array([3, 9]))
+    assert (new, passes.chosen.tolist()) == (1, [7, 3, 200, 9])
+    assert visits >= 4
+    assert passes.over(np.array([9]))[0] == 0
+
+
+def test_the_metric_waits_for_what_it_costs():
+    """Sweeps come first until they have cost as much, and go on where a digit is cheaper or the metric too large."""
+    problem, parts, *_ = case()
+    descent = DualDescent(problem, lambda: parts.quadratic(problem.column))
+    for _ in range(3):
+        drain(descent.sweep())
+    descent.price_of_digit = np.inf
+    price = descent.ascent.n_free * metric.price_of_whitening(problem)
+    for offset, due in ((-1.0, True), (1.0, False)):
+        descent.price_of_metric = descent.operations - price + offset
+        assert descent._metric_is_due(False) is due
+    descent.price_of_metric, descent.price_of_digit = descent.operations - price - 1.0, 0.5 * descent.operations
+    assert not descent._metric_is_due(False)
+    assert descent._metric_is_due(True)
+    assert metric.metric_fits(20000, 124)
+    assert not metric.metric_fits(20000, metric.METRIC_COLUMNS + 1)
+    assert not metric.metric_fits(200000, 124)
+
+
+@pytest.mark.parametrize("C", [0.01, 0.1])
+def test_fits_that_pass_through_the_metric_reach_another_engine(C, monkeypatch):
+    """Sparse rows: the same optimum as by the interior point method, and few sweeps."""
+    rng = np.random.default_rng(3)
+    X = sp.random(4000, 70, 0.15, format="csr", random_state=4)
+    X.data[:] = 1.0
+    y = np.where(X @ rng.standard_normal(70) + 2.0 * rng.standard_normal(4000) > 0, 1, -1)
+    taken, whole = [], metric.MetricPasses.over
+
+    def over(self, free):
+        taken.append(free.shape[0])
+        return whole(self, free)
+
+    monkeypatch.setattr(metric.MetricPasses, "over", over)
+    found = mdlearn.fit("ldm", X, y, C=C, tol=1e-8, solver="hybrid")
+    other = mdlearn.fit("ldm", X, y, C=C, tol=1e-8, solver="interior")
+    assert found.certificate.converged
+    assert found.certificate.objective == pytest.approx(other.certificate.objective, rel=2e-8)
+    assert 0 < len(taken) < 20
+    assert sum(taken) < 3 * X.shape[0]
