@@ -19,7 +19,7 @@ from mdlearn.api import fit
 from mdlearn.data.validation import check_number
 from mdlearn.errors import ConvergenceWarning, did_you_mean
 from mdlearn.experiments.comparison_tables import WRITERS, Comparison, ComparisonSettings, ResultCell
-from mdlearn.experiments.data_sets import Halves, find_sets, load, stratified_halves
+from mdlearn.experiments.data_sets import Halves, find_sets, load, split_data_set
 from mdlearn.experiments.processes import worker_pool
 from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
@@ -84,7 +84,7 @@ def compare_one(name: str, path: Path, objective: str, settings: ComparisonSetti
     models, right, second, gaps, notes, seconds = [], [], [], [], [], 0.0
     for repeat in range(settings.repeats):
         try:
-            split = stratified_halves(data, settings.seed, repeat, settings.max_rows)
+            split = split_data_set(data, settings.seed, repeat, settings.max_rows)
             started = time.perf_counter()
             try:
                 model, warned = _fit_and_warnings(objective, split, settings)

@@ -149,7 +149,7 @@ def _part_of_data_set(file: Any, name: str) -> tuple[Any, np.ndarray] | None:
     return None if X is None else (X, file[labels])
 
 
-def stratified_halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
+def split_data_set(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
     """Split a data set of an experiment at random into halves with the same share of every class.
 
     The split depends on the set, `seed`, `repeat` and `max_rows` only. Of a set with more than `max_rows` rows, that
@@ -176,7 +176,7 @@ def stratified_halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> H
 
 
 def scaled_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
-    """Scale the features of both halves of a data set, as `stratified_halves` says."""
+    """Scale the features of both halves of a data set, as `split_data_set` says."""
     if hasattr(X, "tocsr"):
         return _scaled_sparse_halves(X, X_test)
     X, X_test = np.array(X, dtype=np.float64), np.array(X_test, dtype=np.float64)

@@ -158,7 +158,7 @@ class Envelopes:
             except NotPositiveDefinite:
                 return
             _, beta, Z = self._alphas(self.w)
-            s = self._block_multipliers(self.w)
+            s = self._penalty_multipliers(self.w)
             point = PenalisedPoint(self.w.reshape(problem.shape).copy(), np.array(beta), s)
             lower = problem.lower(point, Z)
             _, objective = problem.settled(point, lower)
@@ -183,7 +183,7 @@ class Envelopes:
         """Weights by which coefficients without a ridge are held."""
         return self.hold * self.bare
 
-    def _block_multipliers(self, w: np.ndarray) -> np.ndarray:
+    def _penalty_multipliers(self, w: np.ndarray) -> np.ndarray:
         width = self.units * self.width
         return self.blocks.multipliers(self.s + self.blocks.dot(w) / width, width)
 
@@ -236,7 +236,7 @@ class Envelopes:
 
     def _slope(self, w: np.ndarray, anchor: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slope of what Newton steps minimise, and the size of its terms."""
-        pull, s = self.problem.affine.adjoint(alpha).ravel(), self._block_multipliers(w)
+        pull, s = self.problem.affine.adjoint(alpha).ravel(), self._penalty_multipliers(w)
         parts = self.problem.ridge * w, -pull, self.blocks.adjoint(s), self.hold_weights * (w - anchor)
         size = np.abs(parts[0]) + np.linalg.norm(alpha) * self._lengths + self.blocks.sizes.T @ np.abs(s)
         return np.asarray(sum(parts)), size

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import mdlearn
 from mdlearn.cli import main
 from mdlearn.experiments import compare
-from mdlearn.experiments.data_sets import DataSet, find_sets, load, stratified_halves
+from mdlearn.experiments.data_sets import DataSet, find_sets, load, split_data_set
 from mdlearn.objectives.svm import SVM
 from mdlearn.plugins.registry import registry
 from mdlearn.selection.metrics import auc, average_ranks, f1_macro
@@ -98,7 +98,7 @@ def test_infinity_is_no_missing_value():
     X = np.ones((40, 3))
     X[3, 1] = np.inf
     with pytest.raises(ValueError, match="infinity"):
-        stratified_halves(DataSet(X, np.arange(40) % 2), 0, 0, 2000)
+        split_data_set(DataSet(X, np.arange(40) % 2), 0, 0, 2000)
 
 
 def test_wrong_folders_and_names(tmp_path, folder, capsys):
@@ -139,7 +139,7 @@ def test_values_are_those_of_the_fits(folder, capsys):
     for (data, name), one in found.items():
         right, second, gaps = [], [], []
         for repeat in range(2):
-            split = stratified_halves(load(folder / f"{data}.npz"), 5, repeat, 2000)
+            split = split_data_set(load(folder / f"{data}.npz"), 5, repeat, 2000)
             model = mdlearn.fit(name, split.X, split.y, random_state=5)
             told = model.predict(split.X_test)
             right.append(np.mean(told == split.y_test))

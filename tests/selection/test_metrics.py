@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mdlearn.experiments.data_sets import DataSet, stratified_halves
+from mdlearn.experiments.data_sets import DataSet, split_data_set
 from mdlearn.selection.metrics import accuracy, auc, average_ranks, f1_macro, f1_micro
 
 # ---------------------------------------------------------------- scores, by hand
@@ -46,21 +46,21 @@ def test_halves_keep_classes_and_rows_apart():
     rng = np.random.default_rng(1)
     y = np.repeat([0, 1, 2, 3], [50, 21, 8, 1])
     data = DataSet(np.arange(80.0)[:, None], rng.permutation(y))
-    split = stratified_halves(data, seed=0, repeat=0, max_rows=1000)
+    split = split_data_set(data, seed=0, repeat=0, max_rows=1000)
     assert [int((split.y == k).sum()) for k in range(4)] == [25, 10, 4, 1]
     assert len(split.y) + len(split.y_test) == 80
     # One column of distinct numbers, scaled: back to the rows.
     low, high = 0, 79
     values = np.concatenate([split.X[:, 0], split.X_test[:, 0]])
     assert len(np.unique(np.round(values * (high - low)))) == 80
-    again = stratified_halves(data, seed=0, repeat=0, max_rows=1000)
+    again = split_data_set(data, seed=0, repeat=0, max_rows=1000)
     np.testing.assert_array_equal(split.X, again.X)
-    assert not np.array_equal(split.X, stratified_halves(data, 0, 1, 1000).X)
-    assert not np.array_equal(split.X, stratified_halves(data, 1, 0, 1000).X)
-    few = stratified_halves(data, seed=0, repeat=0, max_rows=20)
+    assert not np.array_equal(split.X, split_data_set(data, 0, 1, 1000).X)
+    assert not np.array_equal(split.X, split_data_set(data, 1, 0, 1000).X)
+    few = split_data_set(data, seed=0, repeat=0, max_rows=20)
     assert sorted(np.bincount(np.concatenate([few.y, few.y_test]))) == [1, 2, 5, 12]
     with pytest.raises(ValueError, match="leave none for the test half"):
-        stratified_halves(DataSet(np.eye(3), np.arange(3)), 0, 0, 1000)
+        split_data_set(DataSet(np.eye(3), np.arange(3)), 0, 0, 1000)
 
 
 def test_features_are_scaled_on_the_training_half():
@@ -70,7 +70,7 @@ def test_features_are_scaled_on_the_training_half():
     )
     X[::9, 2] = np.nan
     y = np.arange(40) % 2
-    split = stratified_halves(DataSet(X, y), 3, 0, 1000)
+    split = split_data_set(DataSet(X, y), 3, 0, 1000)
     np.testing.assert_array_equal(split.X.min(axis=0)[[0, 2]], 0)
     np.testing.assert_allclose(split.X.max(axis=0)[[0, 2]], 1, rtol=1e-14)
     for constant in (1, 3):
@@ -83,6 +83,6 @@ def test_features_are_scaled_on_the_training_half():
     assert repeated.shape == (1,)
     assert repeated[0] == pytest.approx(filled[filled != repeated[0]].mean(), rel=1e-12)
     A = sp.csr_matrix(np.round(10 * rng.standard_normal((30, 5))) * (rng.random((30, 5)) < 0.5))
-    split = stratified_halves(DataSet(A, np.arange(30) % 2), 0, 0, 1000)
+    split = split_data_set(DataSet(A, np.arange(30) % 2), 0, 0, 1000)
     assert sp.issparse(split.X) and abs(split.X).max(axis=0).toarray().max() == 1.0
     assert split.X.nnz + split.X_test.nnz == A.nnz

@@ -41,7 +41,7 @@ def without_ridge(
     features = form.features
     assert isinstance(features, LinearFeatures)
     rows = AffineRows(features.rows, form.bias != "none")
-    residual, clean = _dual_residual(rows, column, beta, sigma)
+    residual, clean = _residual_without_ridge(rows, column, beta, sigma)
     if clean:
         return beta, sigma
     nothing = (np.zeros_like(beta), -column.pull) if column.mean == 0 else None
@@ -62,7 +62,7 @@ def without_ridge(
         if not np.array_equal(beta, moved):  # what met its bound gives way no more: others have to
             metric = None
         sigma = sigma + column.spread(f)
-        residual, clean = _dual_residual(rows, column, beta, sigma)
+        residual, clean = _residual_without_ridge(rows, column, beta, sigma)
         if clean:
             return beta, sigma
     return nothing
@@ -111,7 +111,9 @@ def corrections_are_cheap(form: MarginForm) -> bool:
     return float(form.features.n_rows) * form.features.width**2 <= AT_ONCE
 
 
-def _dual_residual(rows: AffineRows, column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, bool]:
+def _residual_without_ridge(
+    rows: AffineRows, column: Column, beta: np.ndarray, sigma: np.ndarray
+) -> tuple[np.ndarray, bool]:
     """Residual sum_i alpha_i (x_i, 1) of the dual without a ridge, and whether it is 0 but for rounding."""
     residual = rows.adjoint(column.y * (column.sides @ beta + sigma + column.pull))
     # alpha itself may be a difference that is all rounding: margins that can all be equal have alpha = 0.

@@ -59,7 +59,7 @@ class ActiveSet:
                 yield report
             if done >= PATIENT_ROUNDS and gap > HOPELESS_GAP:
                 return
-            beta, free = self._correct(z, beta, free)
+            beta, free = self._update_active_set(z, beta, free)
 
     def _equalities(
         self, element: np.ndarray, beta: np.ndarray, free: np.ndarray
@@ -92,7 +92,7 @@ class ActiveSet:
         beta[:, rows] = inner
         return element, beta
 
-    def _correct(self, z: np.ndarray, beta: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _update_active_set(self, z: np.ndarray, beta: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Free rows whose multiplier left the box go to the bound; bound rows on the wrong side of a kink come free."""
         column, caps = self.state.column, self.state.column.caps
         a = column.sides[:, None] * (z - column.kinks) + column.softness * beta

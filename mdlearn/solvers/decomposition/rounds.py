@@ -14,7 +14,7 @@ from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
-from mdlearn.solvers.working_set.block_ascent import SignedDual
+from mdlearn.solvers.working_set.block_ascent import BlockAscentDual
 
 LEAST_WORKING_ROWS, MOST_WORKING_ROWS = 2048, 6144
 """Rows of a working set, at least and at most; a first one has the least."""
@@ -59,7 +59,7 @@ def most_working_rows(cache: float, value_bytes: float) -> int:
     return int(min(LARGEST_WORKING_ROWS, math.sqrt(BLOCK_SHARE * cache / value_bytes)))
 
 
-class DecompositionRounds(SignedDual):
+class DecompositionRounds(BlockAscentDual):
     """Rounds of a decomposition: multipliers u of one column, and the decision values that they stand for.
 
     Parameters

@@ -78,7 +78,7 @@ def suits_block_ascent(form: MarginForm, column: Column) -> bool:
     return form.bias != "free" or column.kappa > 0 or not column.pull.any()
 
 
-class SignedDual:
+class BlockAscentDual:
     """Dual of a column in signed multipliers u, for block ascent: with steps on blocks of its Hessian.
 
     Of two terms of opposite sides whose kinks do not cross, a row has a multiplier of one at most. Its box, softness
@@ -268,7 +268,7 @@ def _block_product(H: np.ndarray, move: np.ndarray) -> np.ndarray:
     return np.asarray(H @ move.astype(H.dtype, copy=False), dtype=np.float64)
 
 
-class WorkingSetAscent(SignedDual):
+class WorkingSetAscent(BlockAscentDual):
     """Block ascent over working sets of a kernel problem, in rounds on a Hessian."""
 
     def __init__(self, form: MarginForm, column: Column, hessian: BlockAscentHessian) -> None:

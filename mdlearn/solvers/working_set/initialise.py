@@ -29,7 +29,12 @@ from mdlearn.solvers.dual_hessian.hessian import (
     SupportGram,
 )
 from mdlearn.solvers.dual_hessian.variance_reduced import SharedGram, variance_reduced_gram
-from mdlearn.solvers.working_set.block_ascent import FIRST_VIOLATION, SignedDual, WorkingSetAscent, suits_block_ascent
+from mdlearn.solvers.working_set.block_ascent import (
+    FIRST_VIOLATION,
+    BlockAscentDual,
+    WorkingSetAscent,
+    suits_block_ascent,
+)
 
 WHOLE_GRAM_ROWS = 1024
 """Rows up to which the whole Gram matrix, one block, costs next to nothing."""
@@ -107,7 +112,7 @@ def initial_gradient_from_sample(
     n = min(m, max(LEAST_SAMPLE_ROWS, min(MOST_SAMPLE_ROWS, m // SAMPLING_STRIDE)))
     rows = np.sort(rng.choice(m, n, replace=False))
     part = starting_column_on_rows(column, rows)
-    quadratic = SignedDual(form, part)
+    quadratic = BlockAscentDual(form, part)
     K = yield from features.corner(rows)
     hessian: ExactHessian | FreeBiasHessian | None = None
     H, border, omega = K, np.ones(rows.shape[0]), constant

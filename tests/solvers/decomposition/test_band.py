@@ -11,7 +11,7 @@ from decomposition_cases import counted_rounds, data, make_small
 import mdlearn
 from mdlearn.extend import HingeTerm, Parameter, Terms
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.working_set.block_ascent import SignedDual
+from mdlearn.solvers.working_set.block_ascent import BlockAscentDual
 
 POWERS = [(2, 2), (2, 1), (1, 2), (1, 1)]
 
@@ -127,7 +127,7 @@ def test_a_row_goes_over_to_its_other_term_with_the_gradient_of_it():
     """The gradient that is kept up to date is the one made anew from u, whichever term a row has."""
     rng, m = np.random.default_rng(0), 40
     y, terms = rng.choice([-1.0, 1.0], m), (HingeTerm(2.0, 1, 0.7, 2), HingeTerm(0.5, -1, 1.3))
-    dual = SignedDual(MarginForm(None, (), "none"), Column(y, rng.uniform(1.0, 2.0, m), 0.0, 0.0, terms))
+    dual = BlockAscentDual(MarginForm(None, (), "none"), Column(y, rng.uniform(1.0, 2.0, m), 0.0, 0.0, terms))
     f = rng.uniform(-2.0, 2.0, m)
     for rows in (slice(None), np.arange(3, m, 2)):
         u = np.where(rng.random(m) < 0.5, rng.uniform(-0.1, 0.1, m), 0.0)
