@@ -12,7 +12,7 @@ from mdlearn.driver.driver import Driver
 from mdlearn.forms.problem import Form, problems_of
 from mdlearn.forms.proof import Solution, Start, starts_of
 from mdlearn.solvers.auto import FOLLOWERS
-from mdlearn.stages import chosen_engine, given_engine, relief_engines
+from mdlearn.stages import chosen_engine, relief_engines, requested_engine
 
 
 def solve_inner(
@@ -70,7 +70,7 @@ def solve_inner(
     count = len(problems_of(form))
     if count != 1:
         raise ValueError(f"solve_inner takes a form of one problem; got one of {count}, give one column at a time")
-    engine, given = given_engine(solver, solver_options)
+    engine, given = requested_engine(solver, solver_options)
     runner, _ = chosen_engine(engine, given, form)
     relief, follower = relief_engines(engine, given), FOLLOWERS.get(runner.solver.name)
     begins = [] if start is None else _starts_over(form.features, start)

@@ -121,8 +121,8 @@ def of_csv(
         with open_packed(path) as file:
             reader = CsvReader(path, line_blocks(file, path), delimiter, header, None)
             layout = reader.layout
-            label = layout.width - 1 if target is None else layout.place(str(target))
-            counted = None if weight is None else layout.place(str(weight))
+            label = layout.width - 1 if target is None else layout.column_index(str(target))
+            counted = None if weight is None else layout.column_index(str(weight))
             if counted == label:
                 raise ValueError(f"{path}: weight and target name the same column, {layout.called(label)}")
             order = [i for i in range(layout.width) if i not in (label, counted)]

@@ -88,7 +88,7 @@ class Call:
         ways = kind.ways(found.multiclass)
         multiclass = checked_choice("multiclass", multiclass, ("auto", *ways))
         multiclass = ways[0] if multiclass == "auto" else multiclass
-        engine, options = given_engine(solver, solver_options)
+        engine, options = requested_engine(solver, solver_options)
         call = cls(found, kind, kernel, maker, engine, options, bias, multiclass, limits, seed)
         if found.needs_rows and call.square:
             raise ValueError(
@@ -144,7 +144,7 @@ def check_objects_suffice(objective: Any, kernel: Any) -> None:
         )
 
 
-def given_engine(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[str, Any]]:
+def requested_engine(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[str, Any]]:
     """Look up the engine that the caller of a fit asks for, None for "auto", and check its options."""
     engine = None if isinstance(solver, str) and solver == "auto" else registered_solver(find("solver", solver))
     return engine, registered_options(solver_options, engine)

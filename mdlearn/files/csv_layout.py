@@ -31,7 +31,7 @@ class CsvLayout:
     names: tuple[str, ...] | None  # the header's cells; None without a header
     width: int  # number of columns, labels included
 
-    def place(self, column: str) -> int:
+    def column_index(self, column: str) -> int:
         """Return the index of a column given by its name or its number (from 1; negative: from the end)."""
         if self.names is not None and column in self.names:
             return self.names.index(column)
@@ -138,7 +138,7 @@ def columns_for_fit(layout: CsvLayout, target: str | None) -> CsvColumns:
             f"{layout.path} has one column only, but labels and features are needed; "
             "columns are told apart by commas, semicolons or tabs (--delimiter)"
         )
-    place = layout.width - 1 if target is None else layout.place(target)
+    place = layout.width - 1 if target is None else layout.column_index(target)
     return CsvColumns([i for i in range(layout.width) if i != place], place)
 
 
@@ -151,7 +151,7 @@ def columns_for_model(
     that the model needs; `names`: their names; `notes`: `target` and `place` of the fit, if the model comes from a CSV
     file. Raises ValueError when columns are missing, or too many to tell which ones are meant.
     """
-    place = None if target is None else layout.place(target)
+    place = None if target is None else layout.column_index(target)
     if layout.names is not None and names is not None:
         where = {name: i for i, name in enumerate(layout.names)}
         lacking = [name for name in names if name not in where]

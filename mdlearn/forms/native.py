@@ -123,7 +123,7 @@ class NativeSums:
         low, high = -np.inf, np.inf
         if self.bottom is not None:
             low, high = (low, self.bottom) if side > 0 else (self.bottom, high)
-        z, less = np.ascontiguousarray(z), self._less(side)
+        z, less = np.ascontiguousarray(z), self._value_shift(side)
         parts = steps(z.shape[0], MARGINS_PER_CALL)
         return sum(native_losses.losses(self.value, z[part], counts[part], low, high, less) for part in parts)
 
@@ -144,16 +144,16 @@ class NativeSums:
     def bound(self, beta: np.ndarray, counts: np.ndarray, weight: float, side: int) -> float:
         """Contribution of multipliers within their caps to a lower bound."""
         beta, functions = np.ascontiguousarray(beta), (self.table, self.value, self.slope, self.conjugate)
-        numbers = weight, side, self._less(side)
+        numbers = weight, side, self._value_shift(side)
         parts = steps(beta.shape[0], MARGINS_PER_CALL)
         return sum(native_losses.bound(*functions, beta[part], counts[part], *numbers) for part in parts)
 
     def estimate(self, beta: np.ndarray, counts: np.ndarray, weight: float, side: int) -> float:
         """Return that contribution but for some digits, mostly without a call of the loss."""
         beta, functions = np.ascontiguousarray(beta), (self.table, self.value, self.slope)
-        return native_losses.estimate(*functions, beta, counts, weight, side, self._less(side))
+        return native_losses.estimate(*functions, beta, counts, weight, side, self._value_shift(side))
 
-    def _less(self, side: int) -> float:
+    def _value_shift(self, side: int) -> float:
         """Return what every row's value is less than the function's."""
         return 0.0 if side > 0 else self.lowest
 

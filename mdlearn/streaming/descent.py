@@ -146,13 +146,13 @@ class StreamedDescent(BlockEngine):
         self, blocks: RowBlocks, summary: Summary, late: bool
     ) -> Generator[None, None, list[list[Candidate]]]:
         """Candidates: the best ends of epochs, and points not judged yet, with multipliers of several widths."""
-        form, seen = self.form, self.seen(summary.dtype)
+        form, seen = self.form, self.candidates(summary.dtype)
         groups = [W for W in (self.current_coefficients() if self.descents else None, self.open_W) if W is not None]
         widths = [h * max((abs(t.threshold) for t in form.columns[0].column.terms), default=1.0) or h for h in WIDTHS]
         tried = [(W, tuple(MultiplierSource(w, np.zeros_like(w), h) for w in W)) for W in groups for h in widths]
         found = (yield from certified(form, blocks, summary, tried)) if tried else [[] for _ in seen]
         return [known + made for known, made in zip(seen, found)]
 
-    def seen(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
+    def candidates(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
         """The best ends of epochs; with a pull on the margins, multipliers of 0 say nothing."""
         return [[(float(value), -math.inf, w[None])] for value, w in zip(self.best, self.best_W)]

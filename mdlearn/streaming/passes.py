@@ -164,7 +164,7 @@ class Passes(LimitedRun):
                 self._advance(engine, summary)
                 late = self.stopped == OUT_OF_TIME
                 found = self._until(self.end, engine.certified(self.blocks, summary, late)) if self.complete else None
-                certificates, W = engine.judged(engine.seen(summary.dtype) if found is None else found)
+                certificates, W = engine.judged(engine.candidates(summary.dtype) if found is None else found)
                 if self.done and not self.history:  # nothing was known before
                     for t, one in enumerate(certificates):
                         self.record(self.state(self.done, one.objective, one.lower_bound, one.gap, t))

@@ -11,7 +11,7 @@ from mdlearn.data.rows.arrays import array_as_rows
 from mdlearn.numerics.interruptible import finished
 
 KINDS = {
-    "few columns": (3, {"gamma": 0.7}, "NearTiles"),
+    "few columns": (3, {"gamma": 0.7}, "DifferenceTiles"),
     "many columns": (30, {"gamma": 0.05}, "SingleTiles"),
     "far rows": (30, {"gamma": 50.0}, "ExactTiles"),
     "far rows of few columns": (3, {"gamma": 5000.0}, "ExactTiles"),

@@ -37,9 +37,9 @@ class MatrixMemory:
 
     def __init__(self) -> None:
         self.numbers: dict[str, np.ndarray] = {}
-        self.owner: KnownGramRows | None = None
+        self.owner: GramCache | None = None
 
-    def given_to(self, owner: KnownGramRows) -> MatrixMemory:
+    def owned_by(self, owner: GramCache) -> MatrixMemory:
         """Give it to another matrix; the last one forgets the rows that it has there."""
         if self.owner is not None and self.owner is not owner:
             self.owner.rows = None
@@ -54,8 +54,8 @@ class MatrixMemory:
         return self.numbers[name][: n * n].reshape(n, n)
 
 
-class KnownGramRows:
-    """Known parts of a Gram matrix, which `KernelFeatures` remember beside the whole of it.
+class GramCache:
+    """Cache of parts of a Gram matrix, which `KernelFeatures` remember beside the whole of it.
 
     `rows`: rows of the Gram matrix; `answers`: the last decision values; `centred_copy`: what values are computed from;
     `typical`: mean of k(x, x); `deficit`: what k(x, x) lack, relative to themselves, so that the matrix is positive

@@ -16,8 +16,8 @@ import numpy as np
 from mdlearn._solvers.known_rows import KnownRows
 from mdlearn.data.features.gram import (
     ClassPairKernel,
+    GramCache,
     GramRowMaker,
-    KnownGramRows,
     MatrixMemory,
     cheap_gram_diagonal,
     check_mirrored_gram_block,
@@ -56,7 +56,7 @@ class KernelFeatures:
     kernel: Kernel
     pair: ClassPairKernel | None = None  # where values of two classes come from that share them with other pairs
     _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
-    _known: KnownGramRows = field(default_factory=KnownGramRows, repr=False)
+    _known: GramCache = field(default_factory=GramCache, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -91,7 +91,7 @@ class KernelFeatures:
         """Note that several fits share them, in memory that other matrices had before."""
         self._known.reused = True
         if memory is not None:
-            self._known.memory = memory.given_to(self._known)
+            self._known.memory = memory.owned_by(self._known)
 
     @property
     def concurrent(self) -> bool:

@@ -168,7 +168,7 @@ class ArrayTiles(KernelTiles):
         return type(self)(self.A[index])
 
 
-class NearTiles(ArrayTiles):
+class DifferenceTiles(ArrayTiles):
     """Tiles of Gaussian values of few columns: differences, their squares, exponentials."""
 
     def _side(self, index: np.ndarray) -> np.ndarray:
@@ -247,9 +247,9 @@ def make_kernel_tiles(kernel: Kernel, rows: Rows, single: bool) -> KernelTiles:
     d, gaussian_kernel = rows.shape[1], kernel.name == "rbf" and kernel.plain
     if gaussian_kernel and not rows.sparse and d <= FEW_COLUMNS:
         if not single:
-            return NearTiles(_tile_rows(kernel, rows, np.sqrt(kernel.params["gamma"]), d, np.float64))
+            return DifferenceTiles(_tile_rows(kernel, rows, np.sqrt(kernel.params["gamma"]), d, np.float64))
         if _tile_row_squares(kernel, rows).max() <= SINGLE_LENGTH:
-            return NearTiles(_tile_rows(kernel, rows, np.sqrt(kernel.params["gamma"]), d, np.float32))
+            return DifferenceTiles(_tile_rows(kernel, rows, np.sqrt(kernel.params["gamma"]), d, np.float32))
     elif gaussian_kernel and single and (not rows.sparse or d <= DENSE_COLUMNS):
         reach = _tile_row_squares(kernel, rows)
         if reach.max() <= SINGLE_LENGTH:

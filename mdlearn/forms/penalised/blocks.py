@@ -213,8 +213,8 @@ class CoefficientBlocks:
                 lower[span], upper[span] = block.lower, block.upper
         return lower, upper
 
-    def kept(self, w: np.ndarray, unit: float) -> bool:
-        """Whether limits are kept but for rounding of K w, in roundings of a type whose unit is given."""
+    def meets_limits(self, w: np.ndarray, unit: float) -> bool:
+        """Whether w meets the limits but for rounding of K w, in roundings of a type whose unit is given."""
         v, (lower, upper) = self.dot(w), self.limits()
         nearest = np.clip(v, lower, upper)
         allowed = LIMIT_ROUNDINGS * unit * (self.sizes @ np.abs(w) + np.abs(nearest))
@@ -244,7 +244,7 @@ class CoefficientBlocks:
             goal = np.where(v - lower < upper - v, lower, upper)[met]
             w = w - np.linalg.lstsq(self.K[met].toarray(), v[met] - goal, rcond=None)[0]
         for _ in range(2):
-            if not self.kept(w, EPSILON):
+            if not self.meets_limits(w, EPSILON):
                 w = w + self._least_move(w)
         return w
 

@@ -98,7 +98,7 @@ class PenalisedProblem(Problem):
 
     def bounds_at_start(self) -> tuple[float, float]:
         """Return the objective at w = 0, infinite where that is beyond the limits, and what multipliers 0 say."""
-        inside = not self.form.coefficient_terms or self.blocks.kept(np.zeros(self.ridge.shape[0]), 0.0)
+        inside = not self.form.coefficient_terms or self.blocks.meets_limits(np.zeros(self.ridge.shape[0]), 0.0)
         return self.at_zero if inside else math.inf, -math.inf if self._pulled else self._floor
 
     @property
@@ -121,7 +121,7 @@ class PenalisedProblem(Problem):
         """Value at coefficients, in units of the form; infinite beyond the limits."""
         Z = self.scores(W) if Z is None else Z
         w = W.ravel()
-        if not self.blocks.kept(w, float(np.finfo(dtype).eps)):
+        if not self.blocks.meets_limits(w, float(np.finfo(dtype).eps)):
             return math.inf
         losses = sum(column.distribution_value(Z[:, j]) for j, column in enumerate(self.columns))
         return losses + 0.5 * float(self.ridge @ np.square(w)) + self.blocks.value(self.blocks.dot(w))

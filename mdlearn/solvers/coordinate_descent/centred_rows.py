@@ -128,9 +128,9 @@ class CentredDual:
         p, ahead, whole = self.problem, self.ahead, coordinates is self.movable
         if self.settled and not self.quiet:
             if whole:
-                self._place(p.total * self.firm, self.firm)
+                self._set_bias(p.total * self.firm, self.firm)
             else:
-                self._place(self.intercept(), self.hold)
+                self._set_bias(self.intercept(), self.hold)
         p.loss = p.spread = p.gap = 0.0
         order = self._order(coordinates, rng)
         self.visited += order.shape[0]
@@ -147,7 +147,7 @@ class CentredDual:
         elif not self.settled:
             if ahead is not None and self.stiff:
                 ahead.forget()
-                self._place(self.intercept(), 0.0)
+                self._set_bias(self.intercept(), 0.0)
             self.bias.move()
 
     def _order(self, coordinates: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -164,15 +164,15 @@ class CentredDual:
         self.centre()
         e, beta = ahead.advance(self.coef(), p.total, self.s, self.beta)
         w, p.total, self.s[:] = ahead.parts(e)
-        self.beta[:], self.u[:], p.tau = beta, self.visits.kept(w), 0.0
+        self.beta[:], self.u[:], p.tau = beta, self.visits.sweep_vector(w), 0.0
         p.along = float(self.v @ w)
-        self._place(ahead.offset(e), self.hold)
+        self._set_bias(ahead.offset(e), self.hold)
         self.bias.step = 0.0  # no secant over a move that is not its own
         if self.renew:
             ahead.answer(self._inside(), self.squares)
             self.renew = False
 
-    def _place(self, intercept: float, hold: float) -> None:
+    def _set_bias(self, intercept: float, hold: float) -> None:
         """Take margins at a bias that begins there and follows Y by the share `hold`, unless it is Y itself."""
         p = self.problem
         if not self.joined:
@@ -188,7 +188,7 @@ class CentredDual:
         self.centre()
         q = column.y * (column.sides @ self.beta + self.s)
         w = self.rows.adjoint(q)
-        self.u[:] = self.visits.kept(w)
+        self.u[:] = self.visits.sweep_vector(w)
         p.tau = column.mean - float(self.s.sum())
         p.along = float(self.v @ w)
         p.total = float(q.sum()) + p.tau * column.label_mean

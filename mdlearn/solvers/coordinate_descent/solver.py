@@ -307,17 +307,17 @@ def _descend_on_sparse_rows(
         form, column = other.form, replace(column, start=start)
     first = CentredDual(form, column)
 
-    def handed_in(report: Report | None, row_dots: int) -> Report | None:
+    def unfolded_report(report: Report | None, row_dots: int) -> Report | None:
         if report is None:
             return None
         point = replace(report.point, beta=report.point.beta[:known])
         return replace(report, point=point if other is None else other.unfolded(point), row_dots=row_dots)
 
     for report in first.run(rng):
-        yield handed_in(report, first.visited)
+        yield unfolded_report(report, first.visited)
     second = MatrixFreeAugmentedLagrangian(form, column, first.beta, first.coef(), first.intercept())
     for report in second.run():
-        yield handed_in(report, first.visited + second.passes * column.y.shape[0])
+        yield unfolded_report(report, first.visited + second.passes * column.y.shape[0])
 
 
 def _finish_coordinate_descent(form: MarginForm, column: Column, point: Point) -> Steps:

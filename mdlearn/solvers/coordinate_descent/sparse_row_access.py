@@ -28,10 +28,10 @@ class SparseRowAccess(Protocol):
     def sweep(self, problem: kernels.Centred, order: np.ndarray) -> None:
         """Visit the coordinates in `order` once."""
 
-    def kept(self, w: np.ndarray) -> np.ndarray:
+    def sweep_vector(self, w: np.ndarray) -> np.ndarray:
         """The vector that sweeps keep, for coefficients w."""
 
-    def coefficients(self, kept: np.ndarray) -> np.ndarray:
+    def coefficients(self, vector: np.ndarray) -> np.ndarray:
         """Coefficients for that vector."""
 
 
@@ -48,13 +48,13 @@ class CsrRowAccess:
         problem.blank = self.blank
         kernels.sweep(self.X.data, self.X.indices, self.X.indptr, problem, order)
 
-    def kept(self, w: np.ndarray) -> np.ndarray:
+    def sweep_vector(self, w: np.ndarray) -> np.ndarray:
         """w."""
         return w
 
-    def coefficients(self, kept: np.ndarray) -> np.ndarray:
+    def coefficients(self, vector: np.ndarray) -> np.ndarray:
         """w."""
-        return kept
+        return vector
 
 
 class BlockRowAccess:
@@ -70,13 +70,13 @@ class BlockRowAccess:
         """Visit the coordinates in `order` once."""
         kernels.sweep_blocks(self.F, self.place, self.blocks, self.couplings, problem, order)
 
-    def kept(self, w: np.ndarray) -> np.ndarray:
+    def sweep_vector(self, w: np.ndarray) -> np.ndarray:
         """w."""
         return w
 
-    def coefficients(self, kept: np.ndarray) -> np.ndarray:
+    def coefficients(self, vector: np.ndarray) -> np.ndarray:
         """w."""
-        return kept
+        return vector
 
 
 class TiedRowAccess(BlockRowAccess):
@@ -87,14 +87,14 @@ class TiedRowAccess(BlockRowAccess):
         self.couplings, self.mix = rows.couplings, rows.mix
         self.entries *= rows.layout.n_blocks
 
-    def kept(self, w: np.ndarray) -> np.ndarray:
+    def sweep_vector(self, w: np.ndarray) -> np.ndarray:
         """A w."""
         product: np.ndarray = (self.mix @ w.reshape(self.mix.shape[0], -1)).ravel()
         return product
 
-    def coefficients(self, kept: np.ndarray) -> np.ndarray:
-        """A^-1 of what is kept."""
-        w: np.ndarray = solve_triangular(self.mix, kept.reshape(self.mix.shape[0], -1))
+    def coefficients(self, vector: np.ndarray) -> np.ndarray:
+        """A^-1 of the vector that sweeps keep."""
+        w: np.ndarray = solve_triangular(self.mix, vector.reshape(self.mix.shape[0], -1))
         return w.ravel()
 
 

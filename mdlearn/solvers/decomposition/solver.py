@@ -158,7 +158,7 @@ class KernelDecomposition(Solver):
         """Offer a place per round; its report takes the drift from the decision values."""
         rounds = yield from grow_to_all_rows(form, column, partial(_rounds, form, shared, rng), rng)
         assert isinstance(form.features, KernelFeatures)
-        place = DecompositionPlace(form, form.features, rounds)
+        place = DecompositionReporter(form, form.features, rounds)
         least, stalled = np.inf, 0
         for _ in range(MOST_DECOMPOSITION_ROUNDS):
             if (yield from rounds.measure()):
@@ -267,8 +267,8 @@ def _rounds(
     return VarianceRounds(form, column, tiles, kernel.constant, rng, kernel.cache, factor)
 
 
-class DecompositionPlace:
-    """Point that rounds have reached: reported with decision values in double precision, which they go on from."""
+class DecompositionReporter:
+    """Reporter of the point of the rounds, with decision values in double precision, which they go on from."""
 
     def __init__(self, form: MarginForm, features: KernelFeatures, rounds: DecompositionRounds) -> None:
         self.form, self.features, self.rounds, self.gap = form, features, rounds, np.inf

@@ -68,7 +68,7 @@ class CentralPath:
         # Kept apart from caps - beta, which would round to 0 close to the cap.
         self.upper = np.where(self.boxed & self.used, column.caps - self.beta, 1.0)
 
-    def place(self, element: np.ndarray, z: np.ndarray, mu: float | np.ndarray) -> None:
+    def start_at(self, element: np.ndarray, z: np.ndarray, mu: float | np.ndarray) -> None:
         """Start at an element instead, every row where the central path of complementarity mu has it for its margin.
 
         For terms with a box. With slacks s - xi = a: beta s = (cap - beta) xi = mu is a quadratic equation for the

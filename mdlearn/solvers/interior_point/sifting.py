@@ -94,7 +94,7 @@ class SiftedPath:
         held[:, rows] = 0.0
         fixed = state.system.adjoint(state.multipliers(held))
         path = CentralPath(PrimalDualOnRows.of(state, rows, fixed))
-        path.place(self.element, self.z[rows], mu)
+        path.start_at(self.element, self.z[rows], mu)
         return path
 
     def report(self) -> Report:

@@ -64,7 +64,7 @@ class BlockEngine(ABC):
         """
 
     @abstractmethod
-    def seen(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
+    def candidates(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
         """Candidates as the passes so far have found them, for a model of this type."""
 
     def reopen(self, certificates: list[Certificate]) -> bool:
@@ -162,7 +162,7 @@ class StepEngine(BlockEngine):
         gaps = [min(float(state.gap[t]), self._gap(t)) for t in at]
         return [(t, unit * float(state.best[t]), unit * float(state.lower[t]), gap) for t, gap in zip(at, gaps)]
 
-    def seen(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
+    def candidates(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
         """The best points; the objective of rounded coefficients would take another pass."""
         state = self.state
         exact = np.array_equal(to_type(state.best_W, dtype), state.best_W)

@@ -33,7 +33,7 @@ from mdlearn.streaming.sums.certificate import (
     dual_value,
     objective_of_sums,
 )
-from mdlearn.streaming.sums.pass_sums import MOVED, Exact, GatherPass, LinePass, MultiplierSource, NearRows, PointPass
+from mdlearn.streaming.sums.pass_sums import MOVED, Exact, GatherPass, KinkRows, LinePass, MultiplierSource, PointPass
 from mdlearn.streaming.sums.streamed_form import KINK_REACH, StreamedForm
 
 STEP, LINE, GATHER, DONE = 0, 1, 2, 3
@@ -171,9 +171,9 @@ class BlockNewton(StepEngine):
         held = [to_type(W, summary.dtype).astype(np.float64) for W in points]
         return certified(self.form, blocks, summary, [(W, tuple(state.sources)) for W in held])
 
-    def seen(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
+    def candidates(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
         """The best points and bounds; without a ridge these are estimates."""
-        return super().seen(dtype) if self.form.ridge > 0 else [[] for _ in self.groups]
+        return super().candidates(dtype) if self.form.ridge > 0 else [[] for _ in self.groups]
 
     def resume(self, t: int, lower: float) -> None:
         """Take steps again."""
@@ -247,7 +247,7 @@ class BlockNewton(StepEngine):
                 "direction without end; give the squared norm a positive weight"
             )
 
-    def _solve(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], near: NearRows) -> Generator[None, None, None]:
+    def _solve(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], near: KinkRows) -> Generator[None, None, None]:
         """Judge a point, and solve the problem over the rows that are near a kink there."""
         state, one = self.state, self.form.columns[j]
         value = objective_of_sums(self.form, j, w, sums)

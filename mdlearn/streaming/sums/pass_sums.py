@@ -179,7 +179,7 @@ class LinePass:
 
 
 @dataclass(frozen=True, eq=False)
-class NearRows:
+class KinkRows:
     """Rows near a kink that a pass gathers beside its sums, block after block.
 
     `y`, `counts` of shape (N,); `block`, `row` (shape (N,), int): where they are.
@@ -191,11 +191,11 @@ class NearRows:
     block: np.ndarray
     row: np.ndarray
 
-    def __add__(self, other: NearRows) -> NearRows:
-        return NearRows.joined([self, other])
+    def __add__(self, other: KinkRows) -> KinkRows:
+        return KinkRows.joined([self, other])
 
     @classmethod
-    def joined(cls, parts: list[NearRows]) -> NearRows:
+    def joined(cls, parts: list[KinkRows]) -> KinkRows:
         """All of them, one after the other."""
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
@@ -213,7 +213,7 @@ class GatherPass:
         """Near rows; for the others bound and element; value and moments of all, and the variance's matrix."""
         form, p, n = self.form, len(self.places), self.form.size
         out = zeros(p, "value first second bound part", element=(n,), half=(n,), spread=(n, n))
-        near: list[list[NearRows]] = [[] for _ in self.places]
+        near: list[list[KinkRows]] = [[] for _ in self.places]
         for rows, X, codes, counts in form.pieces(block):
             Z = form.margins(X, self.W)
             A = np.empty((counts.shape[0], 2 * p))
@@ -231,7 +231,7 @@ class GatherPass:
                 out["part"][j] += found.part
                 A[:, j], A[:, p + j] = y * found.slope, np.where(y > 0, found.slope, 0.0)
                 places = np.full(inside.shape[0], block.number), rows.start + inside
-                near[j].append(NearRows(form.extended(X.dense(inside)), y[inside], counts[inside], *places))
+                near[j].append(KinkRows(form.extended(X.dense(inside)), y[inside], counts[inside], *places))
                 if column.kappa > 0:
                     R = form.extended(X.dense(slice(None))) * y[:, None] - one.centre
                     R *= np.sqrt(column.kappa * counts)[:, None]
@@ -239,5 +239,5 @@ class GatherPass:
             both = form.adjoint(X, A)
             out["element"] += both[:p]
             out["half"] += both[p:]
-        out |= {f"near {j}": NearRows.joined(parts) for j, parts in enumerate(near)}
+        out |= {f"near {j}": KinkRows.joined(parts) for j, parts in enumerate(near)}
         return out

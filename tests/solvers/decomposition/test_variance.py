@@ -14,7 +14,7 @@ from mdlearn.data.features import kernel_features
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.numerics import pivoted_cholesky
 from mdlearn.solvers.decomposition import growth, variance
-from mdlearn.solvers.decomposition.solver import DecompositionPlace
+from mdlearn.solvers.decomposition.solver import DecompositionReporter
 
 WEIGHTS = [(0.25, 0.25), (175.0, 0.0), (1000.0, 10.0), (0.0, 5.0)]
 """lambda1 and lambda2; in the last pair the mean alone."""
@@ -173,7 +173,7 @@ def test_precision_beyond_reach_ends():
 def test_a_certificate_asks_for_the_product_of_the_report(bias, monkeypatch):
     """A product in double precision costs as much as three in single precision."""
     monkeypatch.setattr(kernel_features, "BLOCK_ENTRIES", 0)  # the whole matrix is more than one block
-    products, reports = KernelFeatures.decided, DecompositionPlace.report
+    products, reports = KernelFeatures.decided, DecompositionReporter.report
     made = {"products": 0, "reports": 0}
 
     def decided(self, coef):
@@ -185,7 +185,7 @@ def test_a_certificate_asks_for_the_product_of_the_report(bias, monkeypatch):
         return reports(self)
 
     monkeypatch.setattr(KernelFeatures, "decided", decided)
-    monkeypatch.setattr(DecompositionPlace, "report", report)
+    monkeypatch.setattr(DecompositionReporter, "report", report)
     X, y = data()
     given = {"C": 1.0, "bias": bias, "kernel": "rbf", "gamma": 0.3, "lambda1": 175.0}
     assert mdlearn.fit("ldm", X, y, solver="decomposition", tol=1e-5, **given).certificate.converged

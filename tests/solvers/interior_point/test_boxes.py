@@ -17,6 +17,6 @@ def test_places_in_narrow_boxes_are_numbers(cap):
     path.used = np.ones((1, 9), dtype=bool)
     with np.errstate(divide="raise", invalid="raise"):
         for mu in (1e-320, 1e-300, 1e-9, 1.0):
-            path.place(np.zeros(3), z, mu)
+            path.start_at(np.zeros(3), z, mu)
             assert (path.beta >= 0).all() and (path.beta <= cap).all()
             assert np.isfinite(path.s).all() and np.isfinite(path.xi).all()

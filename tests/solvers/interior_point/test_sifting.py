@@ -74,7 +74,7 @@ def test_places_on_the_central_path_meet_its_equations(shape):
     state = whole(form, column)
     path, element = CentralPath(state), np.linspace(-1.0, 1.0, form.features.width)
     mu = 0.03 * column.caps
-    path.place(element, state.margins(element), mu)
+    path.start_at(element, state.margins(element), mu)
     np.testing.assert_allclose(path.beta + path.upper, column.caps, rtol=1e-14)
     np.testing.assert_allclose(path.beta * path.s, mu, rtol=1e-12)
     np.testing.assert_allclose(path.upper * path.xi, mu, rtol=1e-12)
@@ -88,7 +88,7 @@ def test_a_rounded_hinge_and_the_central_path_agree_at_the_kink():
     state, width, step = whole(form, column), 0.3, 1e-4
     path, slopes = CentralPath(state), []
     for shift in (-step, step):
-        path.place(np.zeros(form.features.width), np.full_like(column.y, 1.0 + shift), 0.25 * width * column.caps)
+        path.start_at(np.zeros(form.features.width), np.full_like(column.y, 1.0 + shift), 0.25 * width * column.caps)
         slopes.append(path.beta.copy())
     np.testing.assert_allclose((slopes[1] - slopes[0]) / (2 * step), -2.0 / (2 * width), rtol=1e-4)
 

@@ -76,8 +76,8 @@ def test_values_above_one_are_one():
 @pytest.mark.parametrize("objective, steep", [("lssvm", 100.0), ("uldm", 1e-4)])
 def test_values_are_made_once_and_within_the_cache(monkeypatch, objective, steep):
     X, y = data(1200)
-    made, stored, values, cache = [], [], kernel_tiles.NearTiles._values, 3e6
-    products = kernel_tiles.NearTiles._product
+    made, stored, values, cache = [], [], kernel_tiles.DifferenceTiles._values, 3e6
+    products = kernel_tiles.DifferenceTiles._product
 
     def counted(self, rows, side):
         made.append(self.dtype)
@@ -88,8 +88,10 @@ def test_values_are_made_once_and_within_the_cache(monkeypatch, objective, steep
             super().__init__(*given)
             stored.append(self)
 
-    monkeypatch.setattr(kernel_tiles.NearTiles, "_values", counted)
-    monkeypatch.setattr(kernel_tiles.NearTiles, "_product", lambda *given: made.append(np.float32) or products(*given))
+    monkeypatch.setattr(kernel_tiles.DifferenceTiles, "_values", counted)
+    monkeypatch.setattr(
+        kernel_tiles.DifferenceTiles, "_product", lambda *given: made.append(np.float32) or products(*given)
+    )
     monkeypatch.setattr(newton_cg, "StoredTiles", Noted)
     monkeypatch.setattr("mdlearn.data.features.basis.COPY_BYTES", 0)
     monkeypatch.setattr(pivoted_cholesky, "MOST_PIVOTS", 50)
