@@ -32,7 +32,7 @@ from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.certificates.separability import RELATIVE_MARGIN, margin_bound
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.given import GivenLoss
-from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint
+from mdlearn.forms.joint.composite_point import CompositeEvaluation, CompositePoint
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.native import NativeFunction

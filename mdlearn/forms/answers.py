@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import ForeignCall, came, faulty, foreign_steps, is_foreign
-from mdlearn.forms.joint.point import CompositeEvaluation
+from mdlearn.forms.joint.composite_point import CompositeEvaluation
 from mdlearn.forms.proof import Certificate, Solution
 
 FORM = "a form"

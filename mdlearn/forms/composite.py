@@ -30,7 +30,7 @@ from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
 from mdlearn.errors import is_foreign
 from mdlearn.forms.base import Problem, array_fault
 from mdlearn.forms.certificates.rounding import to_type
-from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, row_lengths, tangent_at_zero
+from mdlearn.forms.joint.composite_point import CompositeEvaluation, CompositePoint, row_lengths, tangent_at_zero
 from mdlearn.forms.joint.visited import VisitedEvaluations
 from mdlearn.forms.proof import Certificate, Solution, Start, judge, judge_residual
 from mdlearn.numerics.errstate import overflow_errstate

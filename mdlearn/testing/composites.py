@@ -10,7 +10,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_rounding import UNIT
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.point import row_lengths
+from mdlearn.forms.joint.composite_point import row_lengths
 from mdlearn.model.task import task_of
 from mdlearn.objectives.base import Objective
 from mdlearn.testing.reference import ROUNDING, reference_form, reference_sample, reference_task, require

@@ -8,7 +8,7 @@ from mdlm_paper import sample
 
 import mdlearn
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.point import CompositeEvaluation
+from mdlearn.forms.joint.composite_point import CompositeEvaluation
 from mdlearn.objectives.base import Objective, Parameter
 from mdlearn.solvers.proximal_gradient.solver import APG
 

@@ -11,7 +11,7 @@ from faulty_problems import Descent
 
 import mdlearn
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.point import CompositeEvaluation
+from mdlearn.forms.joint.composite_point import CompositeEvaluation
 from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import Certificate, Solution, combine_proofs, judge_residual
 from mdlearn.objectives.base import Parameter

@@ -23,7 +23,7 @@ FOR_PLUGINS = {
     "mdlearn.forms.native": ("NativeFunction",),
     "mdlearn.forms.proof": ("State",),
     "mdlearn.forms.composite": ("Composite",),
-    "mdlearn.forms.joint.point": ("CompositeEvaluation",),
+    "mdlearn.forms.joint.composite_point": ("CompositeEvaluation",),
     "mdlearn.forms.margin": ("Point",),
     "mdlearn.data.features.feature_map": ("FeatureMap",),
     "mdlearn.solvers.base": ("Claim", "Report"),

@@ -14,8 +14,8 @@ import numpy as np
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.certificates.separability import LARGEST_ROWS, separation_value, signed_rows
+from mdlearn.forms.joint.composite_point import row_lengths
 from mdlearn.forms.joint.margin_composite import MarginComposite
-from mdlearn.forms.joint.point import row_lengths
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import nearly_inverse_by_cholesky
 

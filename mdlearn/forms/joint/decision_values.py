@@ -20,7 +20,7 @@ from mdlearn.data.rows.rows import Rows, Selection
 from mdlearn.forms.certificates.representer import nearest_dual_coefficients, representer
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES, Composite, Product
-from mdlearn.forms.joint.point import CompositeEvaluation, row_lengths
+from mdlearn.forms.joint.composite_point import CompositeEvaluation, row_lengths
 from mdlearn.forms.joint.visited import VisitedEvaluations
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.symmetric_eigenvalues import largest_eigenvalue

@@ -15,7 +15,7 @@ import numpy as np
 
 from mdlearn.errors import FaultyProblem
 from mdlearn.forms.base import has_foreign
-from mdlearn.forms.joint.point import CompositeEvaluation, row_lengths
+from mdlearn.forms.joint.composite_point import CompositeEvaluation, row_lengths
 from mdlearn.numerics.errstate import overflow_errstate
 
 ROUNDING_OF_TERMS = 1e-12

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.point import CompositeEvaluation, row_lengths
+from mdlearn.forms.joint.composite_point import CompositeEvaluation, row_lengths
 from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
 from mdlearn.solvers.base import Report
 

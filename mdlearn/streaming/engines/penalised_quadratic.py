@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from mdlearn.forms.composite import Composite, Product
-from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, row_lengths
+from mdlearn.forms.joint.composite_point import CompositeEvaluation, CompositePoint, row_lengths
 from mdlearn.solvers.proximal_gradient.fista import Fista
 
 ROUNDING_OF_VALUES = 1e-14

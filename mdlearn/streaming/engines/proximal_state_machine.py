@@ -17,7 +17,7 @@ import numpy as np
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary, Sums
 from mdlearn.forms.certificates.rounding import to_type
-from mdlearn.forms.joint.point import row_lengths
+from mdlearn.forms.joint.composite_point import row_lengths
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
 from mdlearn.streaming.engines.penalised_quadratic import PenalisedQuadratic, minimise_penalised, penalised_bound
 from mdlearn.streaming.sums.certificate import Candidate, column_sums, objective_of_sums
