@@ -112,10 +112,9 @@ def form_in_name_only(m, d, kernel):
     """A squared hinge on m rows and d columns that do not exist: enough to ask how much memory an engine needs."""
 
     class Many(DenseRows):
-        shape = (m, d)
-
         def __init__(self):
             super().__init__(np.zeros((1, 1)))
+            self.shape = (m, d)
 
     features = LinearFeatures(Many()) if kernel == "linear" else KernelFeatures(Many(), Kernel("rbf", {"gamma": 1.0}))
     column = Column(np.ones(1), np.ones(1), 0.0, 0.0, (HingeTerm(0.5, power=2),))
