@@ -15,12 +15,13 @@ from mdlearn.data.rows.arrays import check_rows, first_word
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import DenseRows, Rows, selected_rows
 from mdlearn.errors import did_you_mean
-from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.lazy_property import kept, quick_init
 
 SIGNS_OF_CODES = np.array([-1.0, 1.0])
 """Signs of the rows of two classes."""
 
 
+@quick_init
 @dataclass(frozen=True)
 class Data:
     """Data for training after validation; rows of weight zero are gone, and `rows` has the numbers of those left.

@@ -16,9 +16,10 @@ from mdlearn.errors import came
 from mdlearn.forms.losses import CURVED, TERM_CLASSES, Term, check_terms, table_of_terms
 from mdlearn.forms.proof import Start, gap_between
 from mdlearn.forms.row_terms import RowTerms
-from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.lazy_property import kept, quick_init
 
 
+@quick_init
 @dataclass(frozen=True, eq=False)
 class Column:
     """Column of a margin form, one of its binary problems: signs, counts and loss terms.

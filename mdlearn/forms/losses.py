@@ -21,8 +21,10 @@ from mdlearn._solvers import hinges, logistic
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm
 from mdlearn.forms.proof import AtZero
+from mdlearn.numerics.lazy_property import quick_init
 
 
+@quick_init
 @dataclass(frozen=True)
 class HingeTerm:
     """Hinge loss, one term ``weight * max(0, side * (threshold - z)) ** power``.
@@ -129,6 +131,7 @@ class HingeTerm:
         return np.minimum(beta, np.where(np.isinf(self.caps(counts)), beta, self.caps(counts) - beta))
 
 
+@quick_init
 @dataclass(frozen=True)
 class LogisticTerm:
     """The generalised logistic loss ``weight / alpha * ln(1 + exp(-alpha (z - threshold)))``.
@@ -235,6 +238,7 @@ def check_terms(terms: Any) -> None:
             )
 
 
+@quick_init
 @dataclass(frozen=True)
 class Terms:
     """Losses of one binary problem, declared as terms: v Var(z) - a mean(z) + the sum of loss terms.

@@ -19,7 +19,7 @@ from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.column import Column
 from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm
-from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.lazy_property import kept, quick_init
 
 __all__ = ["BIASES", "Column", "MarginForm", "Point", "best_bias_shift", "started_point", "zero_point"]
 
@@ -29,6 +29,7 @@ SORTED_KNOTS, SAMPLED_KNOTS = 4096, 100
 """Kinks along a free intercept up to which all are sorted, and about how many tell the middle of more."""
 
 
+@quick_init
 @dataclass(frozen=True, eq=False)
 class MarginForm:
     """Margin form, the problem that engines solve: shared features, one Column per class or pair, one kind of bias.

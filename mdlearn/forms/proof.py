@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mdlearn.data.features.kernel_features import Features
+from mdlearn.numerics.lazy_property import quick_init
 
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
 AT_REST = 1e-13
 """Gap from which engines find nothing but other roundings: a tolerance below it is met by chance."""
 
 
+@quick_init
 @dataclass(frozen=True)
 class Certificate:
     """Proof of how close a model's objective is to the optimum.

@@ -16,10 +16,11 @@ from mdlearn.errors import ForeignCall, came, faulty, is_foreign, noted_call
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate
 from mdlearn.numerics.blas_threads import threads_for
-from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.lazy_property import kept, quick_init
 from mdlearn.numerics.pieces_in_threads import threads_for_pieces
 
 
+@quick_init
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedRecord:
     """Fields of a fitted model, as `Model` describes them: what files and exports of models are made of."""

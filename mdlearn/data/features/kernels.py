@@ -17,6 +17,7 @@ from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, s
 from mdlearn.data.validation import check_number
 from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, foreign_title, noted_call
 from mdlearn.numerics.errstate import overflow_errstate
+from mdlearn.numerics.lazy_property import quick_init
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -51,6 +52,7 @@ FULL_ROWS = 16
 DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
 
 
+@quick_init
 @dataclass(frozen=True)
 class Kernel:
     """A kernel with its parameters filled in.

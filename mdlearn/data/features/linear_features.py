@@ -12,9 +12,10 @@ import numpy as np
 from mdlearn.data.features.gram import gram_matrix_by_blocks
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length
 from mdlearn.data.rows.rows import DenseRows, Rows, Selection, read_only_view
-from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.lazy_property import kept, quick_init
 
 
+@quick_init
 @dataclass(frozen=True)
 class LinearFeatures:
     """Linear features of explicit rows: phi(x) = x.
