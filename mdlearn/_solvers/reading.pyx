@@ -1,6 +1,8 @@
-"""Labels as they are read: two numbers, and which of them every row has."""
+"""Labels and rows as they are read: two numbers, which of them every row has, and the squared lengths of rows."""
 
 from libc.math cimport isfinite
+
+from mdlearn._solvers.rows cimport inner
 
 ctypedef fused label_t:
     double
@@ -30,3 +32,13 @@ def two_labels(const label_t[:] labels, Py_ssize_t[::1] codes):
     if found != m or not isfinite(<double> low) or not isfinite(<double> high):
         return None
     return low, high
+
+
+def row_squares(const double[:, ::1] X, double[::1] out):
+    """Write the squared length of every row."""
+    cdef Py_ssize_t i, m = X.shape[0], d = X.shape[1]
+    if out.shape[0] != m:
+        raise ValueError("there need to be as many numbers as rows")
+    with nogil:
+        for i in range(m):
+            out[i] = inner(&X[i, 0], &X[i, 0], d) if d > 0 else 0.0

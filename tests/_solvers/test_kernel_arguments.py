@@ -55,6 +55,7 @@ SMALLER = {
     "products.add_dense B 0", "sgd.walk_dense terms 1", "sgd.walk_csr terms 1", "cd.sweep order 0",
     "narrow_scatter.columns X 0", "narrow_scatter.columns X 1",
     "cd.sweep dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0", "csr.count X 1",
+    "reading.row_squares X 1",
     "gaussian.exponentials K 0", "gaussian.exponentials K 1", "known_rows.SelectedRows index 0",
 }  # fmt: skip
 """What is a smaller problem when it is shorter: fewer terms, columns, rows to add, or visits."""
@@ -381,6 +382,7 @@ CASES = {
     "products.add_dense": (products.add_dense, {"B": one(M, D), "weight": 0.5, "M": one(D, D), "capsule": SYRK}),
     "products.add_sparse": (products.add_sparse, {**filled(), "weights": one(M), "M": one(D + 1, D + 1), **RANGE,
                                                   "bias": True}),
+    "reading.row_squares": (reading.row_squares, {"X": one(M, D), "out": one(M)}),
     "reading.two_labels": (reading.two_labels, {"labels": one(M), "codes": integers(M, M)}),
     "sgd.walk_dense": (walk_dense, {"X": one(M, D), **WALK}),
     "sgd.walk_csr": (walk_csr, {**filled(), **WALK}),

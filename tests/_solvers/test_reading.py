@@ -1,10 +1,16 @@
-"""Two labels in one pass, against NumPy's sorting; what is no pair of finite numbers is left to others."""
+"""Two labels in one pass, against NumPy's sorting; what is no pair of finite numbers is left to others.
+
+Squared lengths of rows, against exact sums.
+"""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from mdlearn._solvers import reading
 from mdlearn.data.labels import check_labels
+from mdlearn.data.rows.rows import DenseRows
 
 DTYPES = ("?", "int8", "uint8", "int32", "int64", "uint64", "float16", "float32", "float64", ">i4", ">f8")
 
@@ -41,3 +47,16 @@ def test_labels_beyond_the_wider_type_keep_their_order():
     labels = np.array([2**64 - 1, 1, 1], dtype=np.uint64)
     classes, codes = check_labels(labels, 3)
     assert classes.tolist() == [1, 2**64 - 1] and codes.tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("d", [1, 3, 8, 9, 100])
+def test_squared_lengths_of_rows_are_those_of_exact_sums(d):
+    X = np.random.default_rng(d).standard_normal((7, d)) * 10.0 ** np.arange(-3, 4)[:, None]
+    exact = np.array([float(sum(Fraction(x) ** 2 for x in row)) for row in X.tolist()])
+    found = np.full(7, np.nan)
+    reading.row_squares(X, found)
+    assert (np.abs(found - exact) <= 2e-16 * d * exact).all()
+    for given in (X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]):
+        assert (np.abs(DenseRows(given).squares() - exact) <= 2e-16 * d * exact).all()
+    single = X.astype(np.float32)
+    assert (DenseRows(single).squares() == DenseRows(single.astype(np.float64)).squares()).all()

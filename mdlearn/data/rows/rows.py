@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn._solvers import reading
 from mdlearn.data.rows.scratch import Piece, Room
 from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
@@ -189,7 +190,10 @@ class Rows(ABC):
             B = self._piece(rows)
             if centre is not None:
                 B = B - centre
-            out[rows] = np.einsum("ij,ij->i", B, B if scale is None else B / scale)
+            if scale is None and B.flags.c_contiguous:
+                reading.row_squares(B, out[rows])
+            else:
+                out[rows] = np.einsum("ij,ij->i", B, B if scale is None else B / scale)
         return out
 
     def spread(self, counts: np.ndarray, mean: float) -> float:
