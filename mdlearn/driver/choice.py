@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import compress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.errors import came, class_is_foreign, faulty, noted_call
 from mdlearn.forms.answers import number_fault
@@ -50,8 +52,10 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
     named = problems_of(form)[0].engine if type(form) is not MarginForm and isinstance(form, Problem | Several) else ""
     if named:
         return Choice(named, "the engine that this kind of problem names", {})
-    kinds = form.kinds if isinstance(form, MarginForm) else frozenset[str]()
-    unasked, candidates = _engines_to_ask(tuple(engines), kinds)
+    kinds, sort = frozenset[str](), (False, False, False)
+    if isinstance(form, MarginForm):
+        kinds, sort = form.kinds, (type(form.features) is not LinearFeatures, form.ridge == 0, form.penalised)
+    unasked, candidates = _engines_to_ask(tuple(engines), kinds, sort)
     asked = unasked.copy()
     best, chosen, least = None, None, (True, float("inf"))
     for cls, own in candidates:
@@ -74,14 +78,17 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
 
 @lru_cache(maxsize=64)
 def _engines_to_ask(
-    engines: tuple[type[Solver], ...], kinds: frozenset[str]
+    engines: tuple[type[Solver], ...], kinds: frozenset[str], sort: tuple[bool, bool, bool]
 ) -> tuple[dict[str, float | None], list[tuple[type[Solver], Solver | None]]]:
     """Names of all engines, and those to ask for the choice: plugins' all, of mdlearn's those that take these kinds.
 
+    `sort`: whether the form has other features than rows, no ridge, and terms of the coefficients (`claims_only`).
     Those of mdlearn come ready made, as nothing in them changes; one of a plugin is made anew for every fit.
     """
     found = [(cls, class_is_foreign(cls)) for cls in engines]
-    candidates = [(cls, None if foreign else cls()) for cls, foreign in found if foreign or kinds <= cls.kinds]
+    only = {"", *compress(("other features", "no ridge", "penalised"), sort)}
+    asked = [one for one in found if one[1] or (kinds <= one[0].kinds and one[0].claims_only in only)]
+    candidates = [(cls, None if foreign else cls()) for cls, foreign in asked]
     return dict.fromkeys([cls.name for cls in engines]), candidates
 
 

@@ -116,6 +116,9 @@ class Solver:
     kinds : frozenset of str
         Kinds of loss terms that it takes: "hinge" and "squared" (hinges of power 1 and 2), "constraint" (of infinite
         weight), "logistic", "given" and "native".
+    claims_only : str
+        Only forms of one kind are to be claimed, if any: "other features" (than plain rows), "no ridge" or "penalised".
+        With "", the default, any form may be. For others mdlearn's own engines are not asked.
     needs_ridge : bool
         Whether it needs the squared norm in the objective.
     offsets : bool
@@ -140,6 +143,7 @@ class Solver:
     default_max_iter: ClassVar[int] = 1000
     exact: ClassVar[bool] = True
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "constraint"})
+    claims_only: ClassVar[str] = ""
     needs_ridge: ClassVar[bool] = True
     offsets: ClassVar[bool] = False
     by_row: ClassVar[bool] = False

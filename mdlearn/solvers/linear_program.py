@@ -39,6 +39,7 @@ class LinearProgram(Solver):
     name: ClassVar[str] = "linprog"
     purpose: ClassVar[str] = "hinge terms without the squared norm: a linear program (HiGHS); explicit rows, every bias"
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge"})
+    claims_only: ClassVar[str] = "no ridge"
     draws: ClassVar[bool] = False
     needs_ridge: ClassVar[bool] = False
     offsets: ClassVar[bool] = True

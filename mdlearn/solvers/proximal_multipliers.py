@@ -54,6 +54,7 @@ class ProximalMultipliers(Solver):
         "penalties and linear constraints on coefficients beside losses of finite weight, hinges too; explicit rows"
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared"}) | CURVED
+    claims_only: ClassVar[str] = "penalised"
     draws: ClassVar[bool] = False
     needs_ridge: ClassVar[bool] = False
     offsets: ClassVar[bool] = True

@@ -64,8 +64,19 @@ def test_engines_are_asked_for_kinds_of_loss_that_they_declare(monkeypatch):
         own = cls.claims
         monkeypatch.setattr(cls, "claims", lambda self, form, own=own: asked.append(type(self)) or own(self, form))
     choice = choose_solver(form(dense(300, 5), (HingeTerm(1.0),)), BUILT_IN)
-    assert set(asked) == {cls for cls in BUILT_IN if "hinge" in cls.kinds} != set(BUILT_IN)
+    assert set(asked) == {cls for cls in BUILT_IN if "hinge" in cls.kinds and not cls.claims_only} != set(BUILT_IN)
     assert choice.claims.keys() == {cls.name for cls in BUILT_IN}
+
+
+def test_a_choice_states_what_each_engine_claims_alone():
+    """Engines that declare which sort of forms they claim have no claim for others: nothing changes without these."""
+    for given in all_forms():
+        if all(cls().refusal(given) is not None for cls in BUILT_IN):
+            continue
+        choice = choose_solver(given, BUILT_IN)
+        for cls in BUILT_IN:
+            claim = cls().claims(given)
+            assert choice.claims[cls.name] == (None if claim is None else claim.operations), cls.name
 
 
 def test_whatever_an_engine_takes_with_a_norm_has_a_claim():

@@ -79,6 +79,7 @@ class NewtonCG(Solver):
     default_max_iter: ClassVar[int] = 200
     draws: ClassVar[bool] = False
     kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
+    claims_only: ClassVar[str] = "other features"
     offsets: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
     options: ClassVar[dict[str, Any]] = {"cache": CACHE_OF_PRODUCTS}
