@@ -155,7 +155,7 @@ class Hybrid(Solver):
             problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
             places = SweepOffers(problem)
             logistic = column.terms[0].kind == "logistic"
-            if are_narrow(shared.rows):
+            if are_narrow(shared.rows, logistic):
                 yield from _hybrid_newton_steps((yield from _narrow_steps(problem, shared, places)), places)
                 return
             if logistic:

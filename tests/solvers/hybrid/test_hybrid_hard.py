@@ -68,6 +68,7 @@ def test_rows_beyond_its_digits_go_to_another_engine(loss):
 
 def test_a_step_that_leads_to_no_numbers_is_not_taken(monkeypatch):
     """Loss and bound of a step can be finite where its coefficients are not: the answer is the place before."""
+    monkeypatch.setattr(loss_column, "SMOOTH_NARROW_COLUMNS", 0)
     X, y = noise(400, 70)
     step, calls = smooth.logistic.newton_step, []
 
@@ -119,6 +120,7 @@ def test_steps_that_crawl_are_left_to_another_engine(engine, columns, monkeypatc
     X, y = 5e4 * rng.standard_normal((20, 4)), (np.arange(20) >= 6).astype(int)
     X[:, 0] += 4e4 * (2 * y - 1)
     monkeypatch.setattr(loss_column, "NARROW_COLUMNS", columns)
+    monkeypatch.setattr(loss_column, "SMOOTH_NARROW_COLUMNS", columns)
     places, steps = [], engine.steps
 
     def counted(self):

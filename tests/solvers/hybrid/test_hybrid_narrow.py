@@ -316,6 +316,26 @@ def test_rows_are_narrow_up_to_a_size(name, value, monkeypatch):
     assert not loss_column.are_narrow(problem.rows)
 
 
+@pytest.mark.parametrize("name, value", [("SMOOTH_NARROW_COLUMNS", 70), ("WHOLE_BLOCK_ENTRIES", 8519)])
+def test_more_columns_are_narrow_for_smooth_losses_over_one_block(name, value, monkeypatch):
+    rows = column_of("logistic", 120, 70)[0].rows
+    assert loss_column.are_narrow(rows, smooth=True) and not loss_column.are_narrow(rows)
+    monkeypatch.setattr(loss_column, name, value)
+    assert not loss_column.are_narrow(rows, smooth=True)
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("C", [0.02, 50.0])
+@pytest.mark.parametrize("m, d", [(60, 130), (400, 90)])
+def test_logistic_fits_over_small_blocks_of_many_columns_are_compiled_steps(bias, C, m, d, monkeypatch):
+    monkeypatch.setattr(solver.newton_start, "logistic_newton_start", None)
+    X, y = sample(m, d)
+    model = mdlearn.fit(OBJECTIVES["logistic"], X, y, C=C, bias=bias, tol=1e-9, solver="hybrid")
+    best, _ = optimum("logistic", X, y, bias, C=C)
+    assert model.certificate.converged and model.certificate.lower_bound <= best + 1e-11 * abs(best)
+    assert best - 1e-11 * abs(best) <= model.certificate.objective <= best + 1e-9 * abs(best) * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("kind", POWERS)
 @pytest.mark.parametrize("variance, mean", [(0.0, 2.0), (40.0, 3.0)])
 def test_steps_on_hinges_begin_at_a_start(kind, variance, mean):
