@@ -52,7 +52,15 @@ cdef extern from *:
         Py_ssize_t j, k;                                                                                   \\
         for (j = 0; j < n; j++)                                                                            \\
             K[j] = 0;                                                                                      \\
-        for (k = 0; k < d; k++) {                                                                          \\
+        for (k = 0; k + 4 <= d; k += 4) {                                                                  \\
+            const real p = a[k], q = a[k + 1], r = a[k + 2], s = a[k + 3];                                 \\
+            const real *P = B + k * apart, *Q = P + apart, *R = Q + apart, *S = R + apart;                 \\
+            for (j = 0; j < n; j++) {                                                                      \\
+                const real w = p - P[j], x = q - Q[j], y = r - R[j], z = s - S[j];                         \\
+                K[j] = (((K[j] - w * w) - x * x) - y * y) - z * z;                                         \\
+            }                                                                                              \\
+        }                                                                                                  \\
+        for (; k < d; k++) {                                                                               \\
             const real one = a[k], *column = B + k * apart;                                                \\
             for (j = 0; j < n; j++) {                                                                      \\
                 const real off = one - column[j];                                                          \\
