@@ -9,6 +9,7 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.numerics.interruptible import finished
+from mdlearn.solvers.dual_hessian.hessian import SupportGram
 
 
 def gaussian_features(X, gamma):
@@ -51,3 +52,19 @@ def test_points_of_several_kernels_on_several_folds_are_those_of_single_fits():
         for j, (train, test) in enumerate(folds):
             alone = mdlearn.fit("svm", X[train], y[train], **point, **given)
             assert found.scores[i, j] == pytest.approx(alone.decision_function(X[test])[0], abs=1e-4)
+
+
+def test_blocks_of_a_path_take_the_same_memory_and_those_of_a_single_fit_leave_none_behind():
+    rng = np.random.default_rng(2)
+    X, memory = rng.normal(size=(60, 3)), MatrixMemory()
+    single, shared = gaussian_features(X, 0.3), gaussian_features(X, 0.3)
+    shared.reuse(memory)
+    exact, where = gaussian_matrix(X, 0.3), []
+    for rows in (np.arange(20), np.arange(10, 35), np.arange(5, 33)):
+        block = finished(SupportGram(shared, 0.5).block(rows))
+        np.testing.assert_allclose(block, exact[np.ix_(rows, rows)] + 0.5, atol=1e-12)
+        where.append(block.ctypes.data)
+        finished(SupportGram(single, 0.5).block(rows))
+    # The second had room for more rows than it needed.
+    assert where[2] == where[1] == memory.numbers["between"].ctypes.data
+    assert set(single._known.memory.numbers) == {"rows"}

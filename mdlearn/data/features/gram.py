@@ -28,6 +28,8 @@ CLASS_BLOCK_BYTES, SHARING_PAIR_ROWS = float(1 << 26), 1024
 
 Of the matrix of a larger pair, engines compute some rows alone: 4,435 rows in six classes (satimage) took 1.1 times as
 long with shared values, 1,797 in ten (digits) 0.8 times."""
+MATRIX_GROWTH = 2
+"""How many times as many entries memory of matrices that proves too small has next: what is not used costs nothing."""
 ALONE_SHARE = 1e-4
 """Difference of two values of a kernel, made in different blocks, that may be rounding: float32 sums of 1e5 terms."""
 
@@ -48,9 +50,10 @@ class MatrixMemory:
 
     def matrix(self, name: str, n: int) -> np.ndarray:
         """Return the (n, n) matrix of that name, whatever it contains."""
-        if name not in self.numbers or self.numbers[name].shape[0] < n * n:
+        before = self.numbers[name].shape[0] if name in self.numbers else 0
+        if before < n * n:
             self.numbers.pop(name, None)
-            self.numbers[name] = np.empty(n * n)
+            self.numbers[name] = np.empty(max(n * n, MATRIX_GROWTH * before))
         return self.numbers[name][: n * n].reshape(n, n)
 
 

@@ -50,10 +50,11 @@ def hessian_row_pieces(H: np.ndarray) -> Iterable[slice]:
     return steps(H.shape[0], ENTRIES_PER_PIECE // max(1, H.shape[1]))
 
 
-def gathered_block(H: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Block:
-    """Block of a Hessian between some rows and columns, gathered in interruptible pieces."""
+def gathered_block(H: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray | None = None) -> Block:
+    """Block of a Hessian between some rows and columns, gathered in interruptible pieces: `out`, if given."""
     n = columns.shape[0]
-    out, rows, columns = np.empty((rows.shape[0], n)), rows.astype(np.int64), columns.astype(np.int64)
+    out = np.empty((rows.shape[0], n)) if out is None else out
+    rows, columns = rows.astype(np.int64), columns.astype(np.int64)
     step = max(16, ENTRIES_PER_PIECE // max(n, 1))
     for start in range(0, rows.shape[0], step):
         kernels.gather(H, rows, columns, out, start, min(start + step, rows.shape[0]))
@@ -97,7 +98,9 @@ class SupportGram:
     def block(self, index: np.ndarray) -> Block:
         """The Hessian between some rows."""
         yield from self.learn(index)
-        H = yield from gathered_block(self.cached.values, self.cached.place[index], index)
+        # Of a path's points, blocks take the memory of the rows between steps; a single fit leaves none of it behind.
+        room = self.features.room(index.shape[0]) if self.features.reused else None
+        H = yield from gathered_block(self.cached.values, self.cached.place[index], index, room)
         if self.constant:
             for rows in hessian_row_pieces(H):
                 H[rows] += self.constant
