@@ -3,6 +3,7 @@
     python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] [--C 1 10] [--output FILE]
     python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] [--C 1 10] --alone lssvm lsldm [--solver NAME]
     python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] [--C 1 10] --predict 5000 [--classes] [--sparse]
+    python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] --C .1 1 10 100 1000 --search 5
 
 Without a folder the rows are drawn: a checkerboard with 5 % of its labels turned. With one, data sets are those of
 `asv_bench/contest.py`, the last class against the rest. gamma is 1 / (d Var X), the bias free. SVC runs at its default
@@ -13,6 +14,10 @@ With `--predict` so many further rows are predicted by models of N rows, in turn
 seconds, and the largest deviation of decision values from scikit-learn's kernel times mdlearn's coefficients. With
 `--classes` all classes are told apart, one against one on both sides; with `--sparse` rows are CSR. Seconds are wall
 seconds where OMP_NUM_THREADS is above 1.
+
+With `--search` all C times five widths (1/16 to 16 of gamma above) are searched over so many folds, by `mdlearn.select`
+and GridSearchCV, the latter without a last fit as well: seconds, the best mean accuracy of both, and the largest
+difference of mean accuracies of any point.
 
 Each fit has a process of its own, in which a small one has gone before, and one thread. Seconds are CPU seconds of the
 call, memory is the peak of the process. An excess is relative to the best bound that mdlearn certified. Needs
@@ -47,6 +52,7 @@ CACHE_MEGABYTES = 1000
 BLOCK_ROWS, WARMING_ROWS = 500, 200
 PREDICTED_TOL, TURNS = 1e-4, 7
 TURNED = 0.05
+SEARCHED_WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
 
 
 def data(name: str, folder: str | None, rows: int, classes: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -123,13 +129,54 @@ def predicted(A: np.ndarray, labels: np.ndarray, C: float, n: int, sparse: bool)
     return {**told, "ratio": ratio, "columns": X.shape[1], "support": len(found), "support of SVC": len(svc.support_)}
 
 
-def asked(given: argparse.Namespace, name: str, who: str, C: float, tol: float) -> dict[str, Any]:
+def searched(who: str, X: np.ndarray, y: np.ndarray, Cs: Sequence[float], folds: int) -> dict[str, Any]:
+    """Search a grid; seconds, mean accuracies with gamma outside and C inside, and the peak of this process."""
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.svm import SVC
+
+    grid = {"gamma": [width / (X.shape[1] * float(X.var())) for width in SEARCHED_WIDTHS], "C": list(Cs)}
+    split = StratifiedKFold(folds, shuffle=True, random_state=0)
+
+    def means(A: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        parts = list(split.split(A, labels))
+        if who == "SVC":
+            search = GridSearchCV(SVC(cache_size=CACHE_MEGABYTES), grid, cv=parts, refit=False).fit(A, labels)
+            found = dict(zip(map(str, search.cv_results_["params"]), search.cv_results_["mean_test_score"]))
+            return np.array([found[str({"C": C, "gamma": gamma})] for gamma in grid["gamma"] for C in grid["C"]])
+        common = {"kernel": "rbf", "bias": "free", "tol": LADDER[0], "refit": False}
+        return mdlearn.select("svm", A, labels, grid, cv=parts, **common).scores.mean(axis=1)
+
+    some = np.sort(np.concatenate([np.flatnonzero(y == label)[:WARMING_ROWS] for label in (-1, 1)]))
+    means(X[some], y[some])
+    start = time.process_time()
+    scores = means(X, y)
+    seconds, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+    return {"seconds": seconds, "megabytes": peak, "scores": scores.tolist()}
+
+
+def search_case(given: argparse.Namespace, name: str) -> dict[str, Any]:
+    """Both searches of a set; prints a line."""
+    sides = {who: asked(given, name, who, given.C, LADDER[0]) for who in ("mdlearn", "SVC")}
+    scores = {who: np.array(side.pop("scores")) for who, side in sides.items()}
+    off, ratio = np.abs(scores["mdlearn"] - scores["SVC"]).max(), sides["mdlearn"]["seconds"] / sides["SVC"]["seconds"]
+    told = [f"{who} {one['seconds']:8.2f} s {one['megabytes']:6.0f} MB" for who, one in sides.items()]
+    best = [f"best {who} {found.max():.4f} at {int(found.argmax())}" for who, found in scores.items()]
+    ends = f"ratio {ratio:.2f}, largest difference {off:.4f} of {len(scores['SVC'])} points"
+    print("   ".join([f"{name:20s}", *told, *best, ends]), flush=True)
+    means = {f"best of {who}": float(found.max()) for who, found in scores.items()}
+    return {"set": name, **sides, **means, "difference": float(off)}
+
+
+def asked(given: argparse.Namespace, name: str, who: str, C: float | list[float], tol: float) -> dict[str, Any]:
     """The same in a new process."""
     call = [sys.executable, __file__, *([given.folder] if given.folder else []), "--sets", name]
-    call += ["--rows", str(given.rows), "--C", repr(C), "--solver", given.solver, "--one", who, repr(tol)]
+    call += ["--rows", str(given.rows), "--C", *map(repr, np.ravel(C).tolist())]
+    call += ["--solver", given.solver, "--one", who, repr(tol)]
     call += [
         "--predict",
         str(given.predict),
+        "--search",
+        str(given.search),
         *(["--classes"] if given.classes else []),
         *(["--sparse"] if given.sparse else []),
     ]
@@ -171,6 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--alone", nargs="*", metavar="OBJECTIVE", default=[])
     parser.add_argument("--solver", default="auto", help="engine of mdlearn's fits")
     parser.add_argument("--predict", type=int, default=0, metavar="ROWS", help="rows to predict")
+    parser.add_argument("--search", type=int, default=0, metavar="FOLDS", help="search C and gamma over folds")
     parser.add_argument("--classes", action="store_true", help="predict all classes")
     parser.add_argument("--sparse", action="store_true", help="predict CSR rows")
     parser.add_argument("--output")
@@ -181,6 +229,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if given.one:
         X, y = data(names[0], given.folder, given.rows + given.predict, given.classes)
+        if given.search:
+            print(json.dumps(searched(given.one[0], X, y, given.C, given.search)))
+            return 0
         if given.predict:
             print(json.dumps(predicted(X, y, given.C[0], given.predict, given.sparse)))
             return 0
@@ -188,6 +239,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     cases = []
     for name in names:
+        if given.search:
+            cases.append(search_case(given, name))
+            continue
         for C in given.C:
             if given.predict:
                 found = asked(given, name, "predict", C, PREDICTED_TOL)
