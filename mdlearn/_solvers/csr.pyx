@@ -1,4 +1,4 @@
-"""Products of a CSR matrix with a vector, in float64 whatever its entries are, over a range of its rows."""
+"""Products of a CSR matrix with a vector, and its columns, in float64 whatever its entries are, over some rows."""
 
 from mdlearn._solvers.rows cimport check_csr, index_t, real_t, sparse_inner
 
@@ -67,6 +67,20 @@ def column_squares(
                 for j in range(indptr[i], indptr[i + 1]):
                     entry = data[j]
                     out[indices[j]] += by * entry * entry
+
+
+def columns(
+    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, double[:, ::1] T,
+    Py_ssize_t first, Py_ssize_t last,
+):
+    """T_ji = x_ij for first <= i < last, where an entry is stored."""
+    cdef Py_ssize_t i, j
+    # Columns may be padded.
+    check_csr(data.shape[0], indices.shape[0], indptr, min(T.shape[1], indptr.shape[0] - 1), first, last)
+    with nogil:
+        for i in range(first, last):
+            for j in range(indptr[i], indptr[i + 1]):
+                T[indices[j], i] = data[j]
 
 
 cdef inline long long entries_of_row(const real_t* x, Py_ssize_t step, Py_ssize_t d) noexcept nogil:

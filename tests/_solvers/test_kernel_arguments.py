@@ -45,7 +45,7 @@ from mdlearn._solvers import (
 SYRK, POSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
 M, D, T, K = 9, 5, 2, 3
 VOUCHED = {"csr.dot": "w", "csr.adjoint": "out", "csr.squares": "weights",
-           "csr.column_squares": "out", "centred.sweep": "u", "sgd.walk_csr": "u",
+           "csr.column_squares": "out", "csr.columns": "T", "centred.sweep": "u", "sgd.walk_csr": "u",
            "products.add_sparse": "M", "dual_descent.sparse": "w", "dual_descent.sparse_passes": "w",
            "dual_descent.sparse_survey": "w"}  # fmt: skip
 
@@ -277,6 +277,7 @@ CASES = {
     "csr.dot": (csr.dot, {**filled(), "w": one(D), "out": one(M), **RANGE}),
     "csr.adjoint": (csr.adjoint, {**filled(np.float32, np.int64), "v": one(M), "out": one(D), **RANGE}),
     "csr.column_squares": (csr.column_squares, {**filled(np.float32, np.int64), "v": one(M), "out": one(D), **RANGE}),
+    "csr.columns": (csr.columns, {**filled(np.float32, np.int64), "T": one(D, M), **RANGE}),
     "csr.count": (csr.count, {"X": one(M, D), "counts": integers(M, M)}),
     "csr.gather": (csr.gather, {"X": one(M, D), "indptr": D * np.arange(M + 1), "data": one(M * D),
                                 "indices": np.zeros(M * D, dtype=np.int32)}),

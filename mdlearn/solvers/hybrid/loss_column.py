@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
-from mdlearn._solvers import narrow_scatter
+from mdlearn._solvers import csr, narrow_scatter
 from mdlearn.data.rows.affine import AffineRows
-from mdlearn.data.rows.csr_rows import STORED_SHARE, csr_copy_of_dense_rows, share_of_entries, worth_csr_copy
+from mdlearn.data.rows.csr_rows import STORED_SHARE, CsrRows, csr_copy_of_dense_rows, share_of_entries, worth_csr_copy
 from mdlearn.data.rows.rows import DenseRows, Rows, copied_by_rows
 from mdlearn.forms.margin import Column, Point
 from mdlearn.numerics import cholesky
@@ -128,11 +128,16 @@ class NarrowRows:
     """
 
     def __init__(self, rows: AffineRows) -> None:
-        assert isinstance(rows.rows, DenseRows)
-        m, n = rows.rows.shape[0], rows.width
+        (m, d), n = rows.rows.shape, rows.width
         block = np.empty((n + NUMBERS_OF_ROWS, m + -m % VECTOR))
         self.T, self._tables = block[:n], [block[n:]]
-        narrow_scatter.columns(rows.rows.X, self.T)
+        if isinstance(rows.rows, CsrRows):
+            X = rows.rows.X
+            self.T[:d], self.T[d:, :m], self.T[d:, m:] = 0.0, 1.0, 0.0
+            csr.columns(X.data, X.indices, X.indptr, self.T, 0, m)
+        else:
+            assert isinstance(rows.rows, DenseRows)
+            narrow_scatter.columns(rows.rows.X, self.T)
         self.scatter: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def table(self) -> np.ndarray:
@@ -161,11 +166,13 @@ class NarrowRows:
 
 
 def are_narrow(rows: AffineRows, smooth: bool = False) -> bool:
-    """Whether rows are few enough dense columns, and small enough, to be kept column by column."""
-    width, entries = rows.width, rows.rows.shape[0] * rows.width
-    few = width <= NARROW_COLUMNS and entries <= NARROW_ENTRIES
-    few |= smooth and width <= SMOOTH_NARROW_COLUMNS and entries <= WHOLE_BLOCK_ENTRIES
-    return few and isinstance(rows.rows, DenseRows)
+    """Whether rows are few enough columns, small enough, and not mostly zeros in CSR, to be kept column by column."""
+    one, (m, d), width = rows.rows, rows.rows.shape, rows.width
+    dense = isinstance(one, DenseRows)
+    if dense and smooth and width <= SMOOTH_NARROW_COLUMNS and m * width <= WHOLE_BLOCK_ENTRIES:
+        return True
+    few = width <= NARROW_COLUMNS and m * width <= NARROW_ENTRIES
+    return few and (dense or (isinstance(one, CsrRows) and one.n_entries >= STORED_SHARE * m * d))
 
 
 class ColumnParts:

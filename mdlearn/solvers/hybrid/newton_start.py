@@ -109,7 +109,8 @@ def sweeps_beat_narrow_steps(problem: LossColumn) -> bool:
         return not varied and many and reach <= NARROW_SOFT_REACH
     if varied:
         return more and reach <= NARROW_VARIED_REACH and problem.few_entries
-    return (more and reach <= NARROW_LEAST_REACH) or (reach <= NARROW_REACH and (many or problem.few_entries))
+    quick = many or problem.stored.sparse or problem.few_entries
+    return (more and reach <= NARROW_LEAST_REACH) or (reach <= NARROW_REACH and quick)
 
 
 def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNewton]:

@@ -24,7 +24,7 @@ from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
 from mdlearn.solvers.hybrid.descent import DualDescent
-from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn, are_narrow
+from mdlearn.solvers.hybrid.loss_column import NARROW_COLUMNS, NARROW_ENTRIES, ColumnParts, LossColumn, are_narrow
 from mdlearn.solvers.hybrid.metric import metric_fits
 from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, NarrowSteps
 from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
@@ -124,7 +124,8 @@ class Hybrid(Solver):
         small = d < WHITENED_COLUMNS and m * (d + 1) ** 2 <= len(form.columns) * MOST_WHITENING
         shared = copies if varied and small else 0.0
         own = 16.0 * m * (d + 1) if varied and metric_fits(m, d + 1) else shared  # twice: whitened rows grow
-        size = copies + shared + at_once * (8.0 * matrices * order * order + 200.0 * m + own)
+        narrow = 0.0 if d + 1 > NARROW_COLUMNS else 8.0 * min(m * (d + 1), NARROW_ENTRIES)  # the columns of CSR rows
+        size = max(copies, narrow) + shared + at_once * (8.0 * matrices * order * order + 200.0 * m + own)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:

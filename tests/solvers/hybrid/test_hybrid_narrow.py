@@ -10,11 +10,13 @@ from itertools import chain, islice
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hybrid_cases import OBJECTIVES, SHARP, entropy, optimum, sample
 
 import mdlearn
 from mdlearn._solvers import narrow_logistic
 from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column
@@ -334,6 +336,28 @@ def test_logistic_fits_over_small_blocks_of_many_columns_are_compiled_steps(bias
     best, _ = optimum("logistic", X, y, bias, C=C)
     assert model.certificate.converged and model.certificate.lower_bound <= best + 1e-11 * abs(best)
     assert best - 1e-11 * abs(best) <= model.certificate.objective <= best + 1e-9 * abs(best) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("kind, index", [(np.float64, np.int32), (np.float32, np.int64)])
+def test_columns_of_csr_rows_are_those_of_dense_ones(kind, index):
+    X = sp.random(61, 5, 0.4, random_state=0).toarray().astype(kind)
+    A = sp.csr_matrix(X)
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    sparse, dense = AffineRows(CsrRows(A), True), AffineRows(DenseRows(X), True)
+    assert loss_column.are_narrow(sparse)
+    assert not loss_column.are_narrow(AffineRows(CsrRows(sp.csr_matrix(np.eye(5))), True))
+    np.testing.assert_array_equal(loss_column.NarrowRows(sparse).T, loss_column.NarrowRows(dense).T)
+
+
+@pytest.mark.parametrize("loss", OBJECTIVES)
+def test_narrow_csr_rows_of_many_entries_take_compiled_steps(loss, monkeypatch):
+    monkeypatch.setattr(solver, "SemismoothNewton", None)
+    monkeypatch.setattr(solver.newton_start, "SmoothNewton", None)
+    X, y = sample()
+    best, _ = optimum(loss, X, y, "regularized")
+    model = mdlearn.fit(OBJECTIVES[loss], sp.csr_matrix(X), y, bias="regularized", tol=1e-9, solver="hybrid", C=1.0)
+    assert model.certificate.converged
+    assert model.certificate.objective == pytest.approx(best, rel=2e-9)
 
 
 @pytest.mark.parametrize("kind", POWERS)

@@ -9,7 +9,7 @@ from hybrid_cases import OBJECTIVES, optimum, sample
 
 import mdlearn
 from mdlearn._solvers import dual_descent
-from mdlearn.solvers.hybrid import newton_start, solver, sweeps
+from mdlearn.solvers.hybrid import loss_column, newton_start, solver, sweeps
 
 CAPS = {"hinge": (0.7, 0.0), "squared": (np.inf, 0.6)}
 M, D, KAPPA, MEAN = 40, 5, 0.3, 0.4
@@ -159,6 +159,7 @@ def test_many_sparse_columns(tol, weight):
 def test_sparse_rows_of_more_columns_than_a_matrix_may_have(C, lambda1, monkeypatch):
     X, y = sample(60, 12, seed=11)
     best = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-11, C=C, lambda1=lambda1).certificate.objective
+    monkeypatch.setattr(loss_column, "NARROW_COLUMNS", 0)
     monkeypatch.setattr(solver, "VARIANCE_COLUMNS", 11)
     monkeypatch.setattr(sweeps, "VARIANCE_COLUMNS", 11)
     for start in (None, mdlearn.fit("ldm", sp.csr_matrix(X), y, C=2.0 * C, lambda1=lambda1)):
@@ -171,6 +172,7 @@ def test_sparse_rows_of_more_columns_than_a_matrix_may_have(C, lambda1, monkeypa
 def test_sweeps_that_crawl_leave_the_rest_to_another_engine(name, value, monkeypatch):
     """They do after so many, and where the last ones closed less than a share of the gap: here, whatever they close."""
     X, y = sample(60, 12, seed=11)
+    monkeypatch.setattr(loss_column, "NARROW_COLUMNS", 0)
     monkeypatch.setattr(solver, "VARIANCE_COLUMNS", 11)
     monkeypatch.setattr(sweeps, "VARIANCE_COLUMNS", 11)
     monkeypatch.setattr(sweeps, name, value)
