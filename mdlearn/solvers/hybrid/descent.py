@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Generator
 from functools import partial
 
@@ -35,6 +36,9 @@ VISIT_ENTRIES = 1 << 23
 """Entries, visits included, between two heartbeats."""
 ORDER_SEED = 0x9E3779B97F4A7C15
 """Of the order of visits: any order serves, the same one every time."""
+DIGITS_TO_COME, MORE_PER_DIGIT = 0.6, 0.25
+"""Digits that are taken to be wanted beyond a place, whose price a metric must not exceed, and more of them for each
+that is there: 0.85 to 1 of the time of one digit on a9a and mushroom at C = 0.01 and 0.1, gaps of 1e-4 to 1e-6."""
 LAZY_SHARE = 0.1
 """Share of the mean gap of a row below which the multiplier of its variance stays."""
 
@@ -56,8 +60,9 @@ class DualDescent:
         Whether a survey came last.
     operations, paid : float
         Operations so far, and up to the last face step.
-    rise, price_of_digit : float
-        Rise of the bound in the last sweep, and operations that a digit takes at the pace of the rises.
+    rise, price_of_digit, steady_price : float
+        Rise of the bound in the last sweep, and operations that a digit takes at the pace of the rises: of the last
+        sweep, and of the last two.
     quadratic : ColumnQuadratic or None
         That of a variance term, once it is made.
     metric : MetricPasses or None
@@ -84,7 +89,8 @@ class DualDescent:
         self.entries = rows.n_entries / m
         self.piece = max(16, int(VISIT_ENTRIES / (self.entries + VISIT_OPERATIONS)))
         self.sweeps, self.operations, self.paid = 0, 0.0, 0.0
-        self.rise, self.price_of_digit = 0.0, math.inf
+        self.rise, self.price_of_digit, self.steady_price = 0.0, math.inf, math.inf
+        self.rate, self.spent = 0.0, 0.0
         self.surveyed = False
         self.face, self.face_price = 0, price_of_face_step(problem)
         self.objective, self.lower_bound = math.inf, -math.inf
@@ -139,7 +145,7 @@ class DualDescent:
         """Passes over free rows, then all rows once: visits of them, or a survey where few are free.
 
         A step over a settled face comes first, where a digit costs more. Beside a variance it is in its metric, and so
-        are passes, with surveys: once sweeps have cost as much as its matrix, where a digit costs more.
+        are passes, with surveys: once sweeps have cost as much as its matrix, where the digits to come cost more.
         """
         m, begun, bound = self.problem.n_rows, self.operations, self.lower_bound
         free, stepped = self.ascent.n_free, self._face_pays()
@@ -148,7 +154,8 @@ class DualDescent:
             yield from self._begin_metric()
         if stepped:
             yield from self._face_step(self.face_price(self.face))
-        inner = 0 if due else (yield from self._pass_over_free(free, stepped))
+        # Where a metric begins with a step over its face, the next survey says first what that has left.
+        inner = 0 if due and stepped else (yield from self._pass_over_free(free, stepped))
         plain = self.problem.column.kappa == 0
         self.surveyed = self.metric is not None or (plain and inner > 0 and free <= SURVEYED * m)
         if self.metric is not None:
@@ -160,8 +167,10 @@ class DualDescent:
         self._sum_up()
         rise, earlier = self.lower_bound - bound, self.rise
         rate = math.log(earlier / rise) if earlier > rise > 0 else 0.0
-        self.price_of_digit = (self.operations - begun) * math.log(10.0) / rate if rate > 0 else math.inf
-        self.rise = rise
+        spent, both = self.operations - begun, rate + self.rate
+        self.price_of_digit = spent * math.log(10.0) / rate if rate > 0 else math.inf
+        self.steady_price = (spent + self.spent) * math.log(10.0) / both if both > 0 else math.inf
+        self.rise, self.rate, self.spent = rise, rate, spent
 
     def _pass_over_free(self, free: int, stepped: bool) -> Generator[None, None, int]:
         """Pass over the free rows; return how many visits of rows as they are there were."""
@@ -180,11 +189,14 @@ class DualDescent:
         return self.ascent.visits - before
 
     def _metric_is_due(self, face_pays: bool) -> bool:
-        """Whether sweeps have cost as much as passes in a metric would and a digit costs more, or a face step pays."""
+        """Whether sweeps have cost as much as a metric would and digits to come cost more, or a face step pays."""
         if self.metric is not None or self.sweeps < FIRST_SWEEPS or not has_metric(self.problem):
             return False
         price = self.price_of_metric + self.ascent.n_free * price_of_whitening(self.problem)
-        return face_pays or price <= min(self.operations, self.price_of_digit)
+        far = abs(self.objective - self.lower_bound)  # margins at visits can say less than the bound does
+        gap = self.problem.column.relative_gap(self.lower_bound + far, self.lower_bound)
+        digits = DIGITS_TO_COME - MORE_PER_DIGIT * math.log10(max(gap, sys.float_info.epsilon))
+        return face_pays or price <= min(self.operations, digits * self.steady_price)
 
     def _begin_metric(self) -> Generator[None, None, None]:
         """Go on with the coefficients of the multipliers of the loss, and the best ones of the variance."""

@@ -76,7 +76,7 @@ def test_values_in_the_metric_are_those_of_its_point(kind, bias, squared):
 def test_rows_are_whitened_once_and_no_others_than_free_ones():
     problem, parts, R, A, _ = case()
     descent = begun(problem, parts)
-    passes = descent.metric
+    passes = metric.MetricPasses(problem, descent.quadratic, descent.records)
     assert passes.chosen.shape == (0,)
     face = np.array([7, 3, 200])
     rows = passes.rows_of(face)
@@ -96,17 +96,42 @@ def test_the_metric_waits_for_what_it_costs():
     descent = DualDescent(problem, lambda: parts.quadratic(problem.column))
     for _ in range(3):
         drain(descent.sweep())
-    descent.price_of_digit = np.inf
+    descent.steady_price = np.inf
     price = descent.ascent.n_free * metric.price_of_whitening(problem)
     for offset, due in ((-1.0, True), (1.0, False)):
         descent.price_of_metric = descent.operations - price + offset
-        assert descent._metric_is_due(False) is due
-    descent.price_of_metric, descent.price_of_digit = descent.operations - price - 1.0, 0.5 * descent.operations
-    assert not descent._metric_is_due(False)
+        assert bool(descent._metric_is_due(False)) is due
+    descent.price_of_metric = descent.operations - price - 1.0
+    digits = -np.log10(abs(descent.objective - descent.lower_bound) / abs(descent.objective))
+    assert 0.5 < digits < 16
+    for share, due in ((1.01, True), (0.99, False)):
+        descent.steady_price = share * (descent.operations - 1.0) / (0.6 + 0.25 * digits)
+        assert bool(descent._metric_is_due(False)) is due
     assert descent._metric_is_due(True)
     assert metric.metric_fits(20000, 124)
     assert not metric.metric_fits(20000, metric.METRIC_COLUMNS + 1)
     assert not metric.metric_fits(200000, 124)
+
+
+def test_the_pace_is_that_of_the_last_two_sweeps():
+    problem, parts, *_ = case()
+    descent = DualDescent(problem, lambda: parts.quadratic(problem.column))
+    descent.price_of_metric = np.inf
+    bounds, operations = [-np.inf], [0.0]
+    for _ in range(6):
+        drain(descent.sweep())
+        bounds.append(descent.lower_bound)
+        operations.append(descent.operations)
+    rises = np.diff(bounds)[-3:]
+    assert rises[0] > rises[1] > rises[2] > 0
+    digits = np.log10(rises[0] / rises[2])
+    assert descent.steady_price == pytest.approx((operations[-1] - operations[-3]) / digits)
+
+
+def test_passes_follow_the_metric_at_once():
+    """The rows that sweeps have found are whitened before the first survey."""
+    problem, parts, *_ = case()
+    assert begun(problem, parts).metric.chosen.shape[0] > 0
 
 
 @pytest.mark.parametrize("C", [0.01, 0.1])
