@@ -351,6 +351,7 @@ def test_columns_of_csr_rows_are_those_of_dense_ones(kind, index):
 
 @pytest.mark.parametrize("loss", OBJECTIVES)
 def test_narrow_csr_rows_of_many_entries_take_compiled_steps(loss, monkeypatch):
+    monkeypatch.setattr(solver, "DualDescent", None)
     monkeypatch.setattr(solver, "SemismoothNewton", None)
     monkeypatch.setattr(solver.newton_start, "SmoothNewton", None)
     X, y = sample()
