@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import mdlearn
+from mdlearn.data.features.kernel_features import KernelFeatures
+from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.base import array_fault
@@ -70,5 +72,33 @@ def test_quick_bounds_of_rounding_are_above_those_of_every_row(scale):
     assert features.blur(coef).max() <= features.most_blur(coef) * (1 + 1e-12)
     element = features.expand(alpha)
     assert 0 < features.haze(alpha, element) <= features.most_haze(alpha, element)
+    assert 0 < features.haze(alpha, None) <= features.most_haze(alpha, None) * (1 + 1e-12)
     assert features.most_blur(0.0 * coef) == features.most_haze(0.0 * alpha, 0.0 * element) == 0.0
     assert not features.blur(0.0 * coef).any()
+
+
+@pytest.mark.parametrize(
+    "kernel, params", [("rbf", {"gamma": 0.3}), ("poly", {"gamma": 0.5, "degree": 3, "coef0": 1.0})]
+)
+def test_quick_bounds_of_a_kernel_are_above_those_of_every_row_and_close(kernel, params):
+    rng = np.random.default_rng(1)
+    features = KernelFeatures(DenseRows(rng.standard_normal((40, 6))), Kernel(kernel, params))
+    alpha = rng.standard_normal(40)
+    blur, haze = features.blur(alpha), features.haze(alpha, None)
+    assert blur.max() <= features.most_blur(alpha) < np.inf
+    assert 0 < haze <= features.most_haze(alpha, None) < np.inf
+    if kernel == "rbf":  # where all rows are of one length
+        assert features.most_blur(alpha) <= 10.0 * blur.max()
+    assert features.most_blur(0.0 * alpha) == features.most_haze(0.0 * alpha, None) == 0.0
+
+
+@pytest.mark.parametrize("bias", ["free", "regularized", "none"])
+def test_rounding_of_a_kernel_is_looked_at_row_by_row_for_small_gaps_alone(bias, monkeypatch):
+    asked, blur = [], KernelFeatures.blur
+    monkeypatch.setattr(KernelFeatures, "blur", lambda self, coef: asked.append(coef) or blur(self, coef))
+    X, y = sample()
+    loose = mdlearn.fit("svm", X, y, kernel="rbf", gamma=0.05, bias=bias, tol=1e-3).certificate
+    assert loose.converged and not asked
+    tight = mdlearn.fit("svm", X, y, kernel="rbf", gamma=0.05, bias=bias, tol=1e-11).certificate
+    assert tight.converged and asked
+    assert loose.lower_bound <= tight.objective * (1 + 1e-13) and tight.lower_bound <= loose.objective * (1 + 1e-13)

@@ -274,7 +274,7 @@ class BasisFeatures(LinearFeatures):
         """Infinity where predictions are off by more than the rows say."""
         return np.inf if self._folds else super().most_blur(coef)
 
-    def most_haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
+    def most_haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
         """Infinity where predictions are off by more than the rows say."""
         return np.inf if self._folds else super().most_haze(alpha, element)
 

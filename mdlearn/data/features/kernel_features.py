@@ -28,7 +28,7 @@ from mdlearn.data.features.gram import (
     sum_of_rows,
     symmetric_product,
 )
-from mdlearn.data.features.kernel_rounding import UNIT, kernel_half_roundings, rounding_deficit
+from mdlearn.data.features.kernel_rounding import UNIT, kernel_half_roundings, rounding_deficit, safe_sum
 from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -296,8 +296,14 @@ class KernelFeatures:
         return self.lengths * (off + self._known.deficit * sizes)
 
     def most_blur(self, coef: np.ndarray) -> float:
-        """Infinity: what kernel values are off by differs from row to row."""
-        return np.inf
+        """Upper bound of `blur`, as if all rows had the length of the longest and most roundings."""
+        longest, share = self._most_blur
+        return longest * longest * safe_sum(coef) * (share + self._known.deficit)
+
+    @kept
+    def _most_blur(self) -> tuple[float, float]:
+        """Largest length of a row, and largest share of an entry of the Gram matrix that rounding takes."""
+        return float(self.lengths.max()), 2.0 * UNIT * float(self.roundings.max())
 
     @kept
     def lengths(self) -> np.ndarray:
@@ -312,9 +318,9 @@ class KernelFeatures:
         """Possible rounding error by which half of the squared norm of sum alpha_i phi(x_i) is too small."""
         return 0.5 * float(np.abs(alpha) @ self.blur(alpha))
 
-    def most_haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
-        """Infinity, as for `most_blur`."""
-        return np.inf
+    def most_haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
+        """Upper bound of `haze`, as for `most_blur`."""
+        return 0.5 * safe_sum(alpha) * self.most_blur(alpha)
 
     @kept
     def roundings(self) -> np.ndarray:

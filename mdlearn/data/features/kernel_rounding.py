@@ -31,6 +31,8 @@ WORST = 1e-8
 
 safe_length: Callable[[np.ndarray], float] = blas.dnrm2
 """Euclidean length of a vector, also where squares of entries overflow or are lost."""
+safe_sum: Callable[[np.ndarray], float] = blas.dasum
+"""Sum of the sizes of a vector's entries."""
 
 
 def kernel_half_roundings(kernel: Any, rows: Any) -> np.ndarray:

@@ -134,15 +134,16 @@ class LinearFeatures:
         longer = ((most if element is None else np.abs(element)) + 0.5 * off) * off
         return float(longer.sum() if self.ridge is None else longer @ self.ridge)
 
-    def most_haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
+    def most_haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
         """Upper bound of `haze`, from lengths of rows, alpha and `element` alone; infinity: these say nothing."""
         if self.ridge is not None:
             return np.inf
         length = safe_length(alpha)
         if length == 0:
             return 0.0
-        off = ROUNDINGS_HERE * UNIT * length * self.all_lengths
-        return (safe_length(element) + 0.5 * off) * off
+        most = length * self.all_lengths
+        off = ROUNDINGS_HERE * UNIT * most
+        return ((most if element is None else safe_length(element)) + 0.5 * off) * off
 
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
         """Return sum_j ridge_j w_j^2; decision values say nothing of it."""

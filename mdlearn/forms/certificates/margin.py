@@ -329,8 +329,10 @@ def stored_bound(form: MarginForm, column: Column, point: Point, lower: float) -
     corrected = form.ridge == 0 or (form.bias == "free" and math.isinf(lower))
     if not features.ready or (corrected and not corrections_are_cheap(form)):
         return lower
-    if not corrected and features.haze(_signed_coefficients(column, point), None) <= BLURRED_BOUND * abs(lower):
-        return lower
+    if not corrected:
+        alpha, limit = _signed_coefficients(column, point), BLURRED_BOUND * abs(lower)
+        if features.most_haze(alpha, None) <= limit or features.haze(alpha, None) <= limit:
+            return lower
     proof = feasible_dual(form, column, point.beta, point.sigma)
     doubt = doubt_of_bound(form, proof.lower, proof.alpha, proof.element)
     held = proof.lower - doubt - doubt_of_balance(form, column, proof.alpha, point.intercept)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
-from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length
+from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length, safe_sum
 from mdlearn.forms.certificates.primal import growth_to_thresholds, primal
 from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 
@@ -252,6 +252,8 @@ def _rounding_limit(form: MarginForm, column: Column, objective: float, coef: np
         reach = form.features.longest(coef) + abs(intercept)
         size += column.mean * (reach if column.offset is None else reach + float(np.abs(column.offset).max()))
     slopes = column.steepest_slopes + column.mean + math.sqrt(2.0 * column.bends * size)
+    if isinstance(form.features, KernelFeatures):  # whose squared norm is made of decision values
+        slopes += 0.5 * safe_sum(coef)
     return off * (slopes + 0.5 * column.bends * off)
 
 
