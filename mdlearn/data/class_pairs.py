@@ -34,8 +34,8 @@ class ClassPairPositions(Sequence[np.ndarray]):
     def __init__(self, codes: np.ndarray, k: int, rows: np.ndarray | None = None, in_order: bool = True) -> None:
         self.sizes = np.bincount(codes, minlength=k)
         self.classes = list(combinations(range(k), 2))
-        self.by_class, self._ends, self._rows = np.argsort(codes, kind="stable"), np.cumsum(self.sizes), rows
-        self.in_order = in_order
+        self.by_class, self._rows, self.in_order = np.argsort(codes, kind="stable"), rows, in_order
+        self._parts = np.split(self.by_class, np.cumsum(self.sizes)[:-1])
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -47,8 +47,8 @@ class ClassPairPositions(Sequence[np.ndarray]):
     def __getitem__(self, j: int | slice) -> np.ndarray | Sequence[np.ndarray]:
         if isinstance(j, slice):
             return [self[i] for i in range(*j.indices(len(self)))]
-        of = [self.by_class[self._ends[code] - self.sizes[code] : self._ends[code]] for code in self.classes[j]]
-        found = np.concatenate(of)
+        low, high = self.classes[j]
+        found = np.concatenate((self._parts[low], self._parts[high]))
         if self.in_order:
             found.sort()
         return found if self._rows is None else self._rows[found]

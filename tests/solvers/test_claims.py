@@ -119,11 +119,15 @@ def test_weights_are_part_of_the_cost_over_a_kernel(weight, chosen):
     assert choose_solver(form(rbf(2000), (HingeTerm(weight, power=2),)), BUILT_IN).solver == chosen
 
 
-@pytest.mark.parametrize("weight, rows", [(0.1, 3000), (1.0, 4000), (10.0, 7113), (1e3, 8000)])
-def test_wide_rows_are_left_to_working_sets_the_earlier_the_gentler_the_loss(weight, rows):
+@pytest.mark.parametrize(
+    "columns, weight, rows",
+    [(150, 0.1, 3000), (150, 1.0, 4000), (150, 10.0, 7113), (150, 1e3, 8000)]
+    + [(100, 0.1, 4000), (100, 1.0, 6000), (128, 1.0, 6000), (129, 1.0, 4000), (100, 10.0, 8000)],
+)
+def test_wide_rows_are_left_to_working_sets_the_earlier_the_gentler_the_loss(columns, weight, rows):
     """Rows of a matrix over many columns are dear: no compiled loop makes just those that a step needs."""
     for m, chosen in ((rows - 50, "cd"), (rows + 50, "decomposition")):
-        assert choose_solver(form(rbf(m, 100), (HingeTerm(weight),)), BUILT_IN).solver == chosen
+        assert choose_solver(form(rbf(m, columns), (HingeTerm(weight),)), BUILT_IN).solver == chosen
     for alike in (form(rbf(3900, 40), (HingeTerm(weight),)), form(rbf(3900, 100), (HingeTerm(weight),), classes=2)):
         assert choose_solver(alike, BUILT_IN).solver == "cd", "few columns, or classes that share rows"
 
@@ -168,6 +172,7 @@ FORMS = (
     ("cd", form(contrasts(3000, 40, 5), "hinge")),
     ("cd", form(rbf(200), "hinge")),
     ("decomposition", form(rbf(200), "hinge")),
+    ("decomposition", form(rbf(200, 150), (HingeTerm(2.0),))),
     ("decomposition", form(rbf(200, 60), (HingeTerm(2.0),))),
     ("decomposition", form(rbf(200), "hinge", variance=10.0)),
     ("decomposition", form(rbf(200), (HingeTerm(100.0),), variance=11.0)),

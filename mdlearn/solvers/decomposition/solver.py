@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.gram import DIFFERENCES_LENGTH
+from mdlearn.data.features.gram import DIFFERENCES_LENGTH, SINGLE_ROW_LENGTH
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -52,6 +52,9 @@ WIDE_ROWS, LEAST_WIDE_ROWS = 2000.0, 1500.0
 """Half of the rows up to which sweeps are cheaper for hinges over a Gaussian kernel of more columns than differences
 are made of, at C k(x, x) = 1, and at least. From there to 8,000 rows, gaps of 1e-4 in fresh processes, decomposition
 took 0.34 to 0.73 of their time on a9a, 0.39 to 0.95 on usps and 0.33 to 0.96 on mushroom at C = 0.1 and 1."""
+SINGLY_MADE_ROWS, LEAST_SINGLY_MADE_ROWS = 3000.0, 2000.0
+"""The same where rows of the matrix are made one at a time. With 4,200 and 5,600 rows, gaps of 1e-3, decomposition took
+2.8 and 2 times as long as sweeps on mushroom at C = 1, 1.7 and 1.3 at C = 0.1; on a9a 1.25 and 0.86, 0.95 and 0.5."""
 LIGHT_VARIANCE, LIGHT_VARIANCE_ROWS, HEAVY_VARIANCE_ROWS, STEEP_VARIANCE = 20.0, 1750.0, 1000.0, 40.0
 """Weight kappa m of a variance over a Gaussian kernel up to which some directions are nearly all of it, and half of the
 rows from which decomposition beats what sweeps begin with: some products over few columns, and beyond that weight a
@@ -193,7 +196,10 @@ def _rows_of_sweeps(form: MarginForm, stiffness: float) -> float:
         if column.kappa > 0:
             return 0.5 * MATRIX_ROWS if wide else LIGHT_VARIANCE_ROWS
         if wide:
-            return min(0.5 * MATRIX_ROWS, max(LEAST_WIDE_ROWS, WIDE_ROWS * stiffness**0.25))
+            rows, least = WIDE_ROWS, LEAST_WIDE_ROWS
+            if features.rows.shape[1] <= SINGLE_ROW_LENGTH and not features.rows.sparse:
+                rows, least = SINGLY_MADE_ROWS, LEAST_SINGLY_MADE_ROWS
+            return min(0.5 * MATRIX_ROWS, max(least, rows * stiffness**0.25))
     return 0.5 * MATRIX_ROWS
 
 

@@ -28,6 +28,8 @@ ROWS_AT_ONCE = 24
 """Rows of a Gram matrix that are computed at once where that costs much less than one by one."""
 FIRST_VIOLATION = 0.1
 """Violation, in units of margins, at which the first steps over all rows end."""
+WHOLE_VIOLATION = 1e-3
+"""The same where the whole matrix is there: further steps cost less than a round on a block."""
 LAST_VIOLATION, FURTHER_STEPS = 1e-3, 0.5
 """Violation at which further ones end that know their rows, and how many there are to the first ones, at most."""
 NEAR_KINK_DISTANCE, NEAR_ROWS_SHARE = 0.5, 0.5
@@ -282,7 +284,7 @@ class WorkingSetAscent(BlockAscentDual):
         e = self.target.copy()
         if self.pull.any():
             e -= R @ self.pull + border * (omega * float(border @ self.pull))
-        yield from self.climb(R, slice(None), e, FIRST_VIOLATION * self.scale, border, omega)
+        yield from self.climb(R, slice(None), e, WHOLE_VIOLATION * self.scale, border, omega)
 
     def over_rows(
         self, gram: SupportGram, e: np.ndarray, level: float = FIRST_VIOLATION, left: int = 0
@@ -358,7 +360,7 @@ class WorkingSetAscent(BlockAscentDual):
         if self.paired:
             room = np.minimum(self.u - self.low, self.high - self.u)
             i = int(room.argmax())
-            self.u[i] -= min(max(math.fsum(self.u), -room[i]), room[i])
+            self.u[i] -= min(max(math.fsum(self.u.tolist()), -room[i]), room[i])
 
     def report(self, alpha: np.ndarray, f: np.ndarray) -> Report:
         """Objective and bound as they follow from alpha and f: what they are exactly, the certificate finds out."""

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import mdlearn
+from mdlearn.data.features import gram
 from mdlearn.data.features.kernels import Kernel
 
-K, GAMMA = 4, 0.005
+K, GAMMA, DEFAULT_LENGTH = 4, 0.005, gram.SINGLE_ROW_LENGTH
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def entries(monkeypatch):
         return values
 
     monkeypatch.setattr(Kernel, "tile", counted)
+    monkeypatch.setattr(gram, "SINGLE_ROW_LENGTH", 48)  # products, not values that compiled loops make
     return made
 
 
@@ -90,3 +92,28 @@ def test_pairs_of_classes_agree_with_libsvm(C):
     f = model.decision_function(new)
     assert f == pytest.approx(svc.decision_function(new), abs=1e-3)
     assert np.array_equal(model.predict(new), svc.predict(new))
+
+
+@pytest.mark.parametrize("d", [49, 128])
+def test_steps_over_up_to_128_columns_make_single_rows(d, entries, monkeypatch):
+    """Most rows of the support are such: products make those alone that a working set adds."""
+    monkeypatch.setattr(gram, "SINGLE_ROW_LENGTH", DEFAULT_LENGTH)
+    X, y = data(m=1200, d=d, seed=5)
+    signs, gamma = np.where(y < 2, -1.0, 1.0), 0.3 / d
+    model, made = count(entries, lambda: fit(X, signs, gamma=gamma, bias="free", tol=1e-3))
+    assert model.certificate.converged
+    assert made < 0.5 * np.count_nonzero(model.dual_coef_) * X.shape[0]
+    G = np.exp(-gamma * ((X[:, None] - X) ** 2).sum(axis=2))
+    alpha = model.dual_coef_[0]
+    z = signs * (G @ alpha + model.intercept_[0])
+    objective = 0.5 * alpha @ G @ alpha + np.maximum(0.0, 1.0 - z).sum()
+    assert model.certificate.objective == pytest.approx(objective, rel=1e-10)
+    assert abs(alpha).sum() - 0.5 * alpha @ G @ alpha >= objective * (1.0 - 1e-3)
+
+
+def test_steps_on_a_whole_matrix_go_on_to_a_gap_of_one_in_a_thousand():
+    """A further round costs more than these steps: one report is all that pairs of classes need."""
+    X, y = data(m=600, d=10, seed=6)
+    model = fit(X, y, gamma=0.05, multiclass="ovo", bias="free", solver="auto", tol=1e-3)
+    assert model.certificate.converged and model.solver == "cd"
+    assert model.n_iter == K * (K - 1) // 2
