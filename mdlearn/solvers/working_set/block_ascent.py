@@ -26,10 +26,9 @@ MADE_PER_CALL = 1 << 20
 """Kernel values that one call of a kernel computes: 2 to 10 ms."""
 ROWS_AT_ONCE = 24
 """Rows of a Gram matrix that are computed at once where that costs much less than one by one."""
-FIRST_VIOLATION = 0.1
-"""Violation, in units of margins, at which the first steps over all rows end."""
-WHOLE_VIOLATION = 1e-3
-"""The same where the whole matrix is there: further steps cost less than a round on a block."""
+FIRST_VIOLATION, WHOLE_VIOLATION = 0.1, 1e-3
+"""Violation, in units of margins, at which the first steps over all rows end, and those on a whole matrix without a
+variance: there further steps cost less than a round on a block."""
 LAST_VIOLATION, FURTHER_STEPS = 1e-3, 0.5
 """Violation at which further ones end that know their rows, and how many there are to the first ones, at most."""
 NEAR_KINK_DISTANCE, NEAR_ROWS_SHARE = 0.5, 0.5
@@ -284,7 +283,8 @@ class WorkingSetAscent(BlockAscentDual):
         e = self.target.copy()
         if self.pull.any():
             e -= R @ self.pull + border * (omega * float(border @ self.pull))
-        yield from self.climb(R, slice(None), e, WHOLE_VIOLATION * self.scale, border, omega)
+        level = FIRST_VIOLATION if self.column.kappa > 0 else WHOLE_VIOLATION
+        yield from self.climb(R, slice(None), e, level * self.scale, border, omega)
 
     def over_rows(
         self, gram: SupportGram, e: np.ndarray, level: float = FIRST_VIOLATION, left: int = 0
