@@ -353,7 +353,8 @@ def test_columns_of_csr_rows_are_those_of_dense_ones(kind, index):
 def test_narrow_csr_rows_of_many_entries_take_compiled_steps(loss, monkeypatch):
     monkeypatch.setattr(solver, "DualDescent", None)
     monkeypatch.setattr(solver, "SemismoothNewton", None)
-    monkeypatch.setattr(solver.newton_start, "SmoothNewton", None)
+    for name in ("SemismoothNewton", "SmoothNewton"):
+        monkeypatch.setattr(solver.newton_start, name, None)
     X, y = sample()
     best, _ = optimum(loss, X, y, "regularized")
     model = mdlearn.fit(OBJECTIVES[loss], sp.csr_matrix(X), y, bias="regularized", tol=1e-9, solver="hybrid", C=1.0)
