@@ -8,7 +8,8 @@ import numpy as np
 
 import mdlearn
 from fuzz import runs
-from fuzz.problems import draw, number
+from fuzz.problems import number
+from fuzz.regression import Regression, draw
 from fuzz.runs import Run
 
 ENGINES = {
@@ -25,6 +26,7 @@ ENGINES = {
     "ww": ("cd", "interior", "asgd", "sgd"),
     "rlp": ("linprog", "interior"),
     "l3svm": ("cd", "interior", "newton", "asgd", "sgd"),
+    "svr": ("cd", "interior", "asgd", "sgd"),
 }
 OTHERS = {
     "ldm": ("hybrid",),
@@ -34,6 +36,7 @@ OTHERS = {
     "lsvm": ("hybrid", "decomposition", "newton-cg"),
     "l2lr": ("hybrid",),
     "mlr": ("hybrid",),
+    "svr": ("decomposition",),
 }
 """Engines that came later: each is tried once and last, so that a problem keeps the runs that it had without them."""
 STEPS = (1, 2, 5, 10, 20, 50)
@@ -70,12 +73,15 @@ class Case:
         The fit of weights, and of repeated rows.
     others : list of list of Outcome
         Outcomes of other problems, those of a path, each with a fit of the same.
+    ladders, grids, selections, class_pairs : list
+        What `grids.GridCase` fits.
     """
 
     def __init__(self, seed, index):
         self.rng = np.random.default_rng([seed, index, 1])
         self.index, self.problem = index, draw(seed, index)
         self.outcomes, self.pairs, self.efforts, self.starts, self.others = [], [], [], [], []
+        self.ladders, self.grids, self.selections, self.class_pairs = [], [], [], []
         self.weighted = None
         self.tol = float(self.rng.choice(TOLS))
 
@@ -115,7 +121,14 @@ class Case:
             self._path()
         for solver in OTHERS.get(self.problem.objective, ()):
             self.fit("engine", solver)
+        if isinstance(self.problem, Regression):
+            self._mirrored(first)
         return self
+
+    def _mirrored(self, first):
+        out = runs.fit(self.problem.mirrored(), Run("mirrored", given={"tol": self.tol}))
+        if first.model is not None and out.model is not None and first.key == out.key:
+            self.others.append([first, out])
 
     def _again(self):
         fitted = [out for out in self.outcomes if out.model is not None]

@@ -103,6 +103,11 @@ class Problem:
         return labelled(self.codes, self.labels)
 
     @property
+    def shift(self):
+        """What is taken from decision values times signs."""
+        return np.zeros(len(self.codes))
+
+    @property
     def counts(self):
         """Sample weight times class weight, by the definition."""
         c = np.ones(len(self.codes)) if self.weight is None else np.asarray(self.weight, dtype=float)
@@ -330,16 +335,16 @@ def approximated(rng, name, kernel, kernel_params, params):
     return {**kernel_params, "approximation": str(rng.choice(["nystroem", "landmarks"])), "n_components": 4}
 
 
-def draw(seed, index, largest=300):
-    """The problem of this seed and index."""
-    return at_the_edge(seed, index, _drawn(seed, index, largest))
+def draw(seed, index, largest=300, share=0.03):
+    """The problem of this seed and index; a share of them has more than 120 rows."""
+    return at_the_edge(seed, index, _drawn(seed, index, largest, share))
 
 
-def _drawn(seed, index, largest):
+def _drawn(seed, index, largest, share):
     rng = np.random.default_rng([seed, index])
     name = str(OBJECTIVES[rng.integers(len(OBJECTIVES))])
     k = int(rng.choice([2, 2, 2, 2, 2, 3, 3, 4, 5, 6]))
-    m = int(rng.integers(120, largest)) if rng.random() < 0.03 else int(rng.integers(max(6, k), 81))
+    m = int(rng.integers(120, largest)) if rng.random() < share else int(rng.integers(max(6, k), 81))
     d = int(rng.integers(1, 13))
     X, traits, happens = rows(rng, m, d)
     codes = classes(rng, X, k, traits, happens)

@@ -10,16 +10,13 @@ import numpy as np
 
 import mdlearn
 from fuzz import runs
+from fuzz.judged_grids import GRID_PROPERTIES
 from fuzz.reference import hidden, values_of
-from fuzz.runs import parts_of, scale_of
+from fuzz.runs import CONTRADICTION, REACHABLE, parts_of, scale_of
 
-CONTRADICTION = 1e-8
-"""Relative to `scale_of`: how far a bound may be above an objective."""
 EQUAL = 1e-9
 """Relative to `scale_of`: what objective, history and effort are held to."""
 ZERO = 1e-10
-REACHABLE = 1e-11
-"""Smallest gap that float64 is held to; `tol` is honoured down to what rounding allows."""
 STOCHASTIC = ("asgd", "sgd")
 OF_OTHERS = ("cannot take", "row blocks", "give X and y", "warm_start", "falls along a direction")
 """Words of sentences about an engine, a layout or a start; the last: an infimum that no w attains can be come near."""
@@ -33,7 +30,8 @@ def solved(outcomes):
 def everything(case):
     """All outcomes."""
     again = [out for pair in case.pairs for out in pair[1:]]
-    return [*case.outcomes, *again, *[out for group in case.others for out in group]]
+    apart = [*case.others, *[[alone] for _, _, alone, _ in getattr(case, "class_pairs", ())]]
+    return [*case.outcomes, *again, *[out for group in apart for out in group]]
 
 
 def scales(out):
@@ -381,4 +379,5 @@ PROPERTIES = {
     "traceback": tracebacks,
     "warning": warned,
     "late": late,
+    **GRID_PROPERTIES,
 }

@@ -68,7 +68,10 @@ def parts_of(problem, model):
     """(rows, signs, indices of the problem) of every binary problem; None for joint ones."""
     codes, k = problem.known, len(model.classes_)
     known = problem.counts > 0
-    if k > 2 and model.multiclass in PAIRWISE:
+    if k == 0:  # numbers: one problem, whose z is f - y
+        here = np.flatnonzero(known)
+        yield here, np.ones(len(here)), 0
+    elif k > 2 and model.multiclass in PAIRWISE:
         for p, (i, j) in enumerate(combinations(range(k), 2)):
             here = np.flatnonzero(known & ((codes == i) | (codes == j)))
             yield here, np.where(codes[here] == j, 1.0, -1.0), p
@@ -157,7 +160,7 @@ def binary(problem, model, z, square, b, W, c, p):
         slack = np.maximum(0, 1 - z) ** (2 if p["loss"] == "squared_hinge" else 1)
         terms = [whole / 2, given["C"] * printed.mean(slack, c)]
     else:
-        terms = printed.FORMULAS[name](z, whole, c, given)
+        terms = getattr(printed, name)(z, whole, c, given)
     if name == "mdlm" and given["beta"] > 0:
         terms = [*terms, printed.penalty(W[None], np.array([b]), bias, given)]
     return sum(terms), sum(abs(t) for t in terms)
@@ -206,7 +209,8 @@ def objective_at(problem, model, F, squares, W):
             values.append(value)
             sizes.append(abs(value))
             continue
-        value, size = binary(problem, model, signs * F[j, here], squares[j], b[j], None if W is None else W[j], c, own)
+        z = signs * F[j, here] - problem.shift[here]
+        value, size = binary(problem, model, z, squares[j], b[j], None if W is None else W[j], c, own)
         values.append(value)
         sizes.append(size)
     return tuple(values), tuple(sizes)
@@ -266,6 +270,8 @@ def hidden(problem, model):
     longer = squares + (A * off).sum(axis=1)
     here, _ = objective_at(problem, model, F, squares, W)
     towards = np.where(problem.codes == np.arange(len(F))[:, None] + (len(F) == 1), 1.0, -1.0)
+    if len(model.classes_) == 0:
+        towards = np.sign(problem.shift - F)
     moved = [objective_at(problem, model, F + s * off, longer, W)[0] for s in (1.0, -1.0, towards, -towards)]
     return float(max(abs(v - u) for one in moved for v, u in zip(one, here)))
 

@@ -36,7 +36,7 @@ SECONDS = 900
 
 def judge(seed, index, names=None):
     """(findings, counts) of one problem; a finding is (property, run, sentence, problem)."""
-    from fuzz import large
+    from fuzz import grids, large
     from fuzz.cases import Case
     from fuzz.properties import PROPERTIES, everything
 
@@ -45,7 +45,8 @@ def judge(seed, index, names=None):
     found = []
     # What a problem or its judgement overflow in says nothing of the library; fits have errors of their own.
     with np.errstate(all="ignore"):
-        case = large.LargeCase(seed, index).run() if is_large else Case(seed, index).run()
+        kind = large.LargeCase if is_large else grids.GridCase if grids.is_grid(index) else Case
+        case = kind(seed, index).run()
         told = str(case.problem)
         for name in [name for name in names or PROPERTIES if not is_large or name in large.PROPERTIES]:
             found += [(name, str(out.run), text, told) for out, text in PROPERTIES[name](case)]
@@ -74,9 +75,10 @@ def load():
 
 def batch(seed, first, last, names, like):
     """Judge problems first ... last - 1 and print a JSON line before and after each."""
-    from fuzz.problems import draw
+    from fuzz import grids, regression
 
     for index in range(first, last):
+        draw = grids.draw if grids.is_grid(index) else regression.draw
         if like and not re.search(like, str(draw(seed, index))):
             continue
         print(json.dumps({"begin": index}), flush=True)

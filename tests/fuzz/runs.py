@@ -17,6 +17,10 @@ from fuzz.reference import values_of
 
 ALIKE_POINTS = 1e-9
 """Relative difference of centres and landmarks that rounding, in another order of sums, may make."""
+CONTRADICTION = 1e-8
+"""Relative to `scale_of`: how far a bound may be above an objective."""
+REACHABLE = 1e-11
+"""Smallest gap that float64 is held to; `tol` is honoured down to what rounding allows."""
 LIMIT = 1.0
 """Seconds that a fit has, unless it is to have less."""
 ALLOWED = 0.1, 0.3

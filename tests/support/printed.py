@@ -77,6 +77,11 @@ def rlp(z, square, c, p):
     return [mean(hinge(z), c)]
 
 
+def svr(z, square, c, p):
+    """Here z is f - y."""
+    return [square / 2, p["C"] * (c @ np.maximum(0, abs(z) - p["epsilon"]))]
+
+
 FORMULAS = {f.__name__: f for f in (ldm, svm, lssvm, lsldm, lsvm, uldm, mdlm, l2lr, mlr, rlp)}
 
 
