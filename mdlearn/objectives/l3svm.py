@@ -187,7 +187,7 @@ class L3SVM(Objective):
 
     def needs_all_rows(self, params: Settings) -> str:
         """Support vectors are not known over row blocks."""
-        levels = "the landmarks of later levels are support vectors, give n_levels=1"
+        levels = "the landmarks of later levels are support vectors; give n_levels=1"
         return levels if params["n_levels"] > 1 else ""
 
     def terms(self, params: Settings, total: float) -> Terms:

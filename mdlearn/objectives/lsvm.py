@@ -75,7 +75,7 @@ class LSVM(Objective):
 
     def needs_all_rows(self, params: dict[str, Any]) -> str:
         """The reduced machine takes rows for its columns."""
-        return "" if params["reduced"] is None else "with `reduced`, its columns are made of single rows"
+        return "" if params["reduced"] is None else "its columns are made of single rows; leave out reduced"
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Squared hinge alone."""

@@ -120,10 +120,10 @@ class ULDM(Objective):
         """Only the columns themselves are known without the rows, and only a C of their own is free of scale."""
         basis = params["basis"]
         if isinstance(basis, np.ndarray) or basis not in ("auto", "euclidean"):
-            return "its basis is made of single rows, give basis='euclidean'"
+            return "its basis is made of single rows; give basis='euclidean'"
         if params["c_scaling"] is not None:
-            return "c_scaling needs the variances of all columns, give c_scaling=None"
-        return "with C=0 it needs a matrix that is not singular, give C > 0" if params["C"] == 0 else ""
+            return "c_scaling needs the variances of all columns; give c_scaling=None"
+        return "with C=0 it needs a matrix that is not singular; give C > 0" if params["C"] == 0 else ""
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """C times (1/2 |w|^2 + lambda0/(2 C) Var - 1/C mean); without a ridge for C = 0."""

@@ -84,7 +84,7 @@ def streamed_form(task: Objective, params: dict[str, Any], summary: Summary, bia
 def check_takes_blocks(task: Objective, reason: str) -> None:
     """Check whether a declared objective can be fitted to row blocks: ValueError for a reason against it."""
     if reason:
-        raise ValueError(f"objective {task.name!r} cannot be fitted to row blocks: {reason}; give X and y")
+        raise ValueError(f"objective {task.name!r} needs X and y, not row blocks: {reason}")
 
 
 def _sample_in_first_pass(passes: Passes, summary: Summary, seed: int) -> Data:

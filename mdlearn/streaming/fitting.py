@@ -127,6 +127,8 @@ def _engine_of_fit(stochastic: Solver | None, begun: StreamedProblem, passes: Pa
 
 def _refuse_fit_to_blocks(call: Call, task: Objective, given: Mapping[str, Any]) -> None:
     """Raise ValueError for a fit to row blocks that takes all rows at once."""
+    if call.kernel == "precomputed":
+        raise ValueError("row blocks hold rows; give the Gram matrix of all rows as X, with y, or another kernel")
     if call.kernel != "linear" and given.get("approximation") is None:
         raise ValueError(
             "row blocks need kernel='linear', or an approximation of the kernel (approximation='nystroem'); got "

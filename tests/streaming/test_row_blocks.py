@@ -359,7 +359,7 @@ REFUSED = {
     "no norm": ("rlp", [(X_, Y_)], {}, ValueError, "a hinge loss needs the squared norm"),
     "reduced": ("lsvm", [(X_, Y_)], {"reduced": 5}, ValueError, "its columns are made of single rows"),
     "basis": ("uldm", [(X_, Y_)], {"basis": "all", "multiclass": "ovr"}, ValueError, "give basis='euclidean'"),
-    "joint": ("ww", [(X_, Y_)], {}, ValueError, "of all rows; give X and y"),
+    "joint": ("ww", [(X_, Y_)], {}, ValueError, "needs X and y, not row blocks: .* of all rows"),
     "held": ("svm", lambda: [(X_, Y_)], {"C": -1.0}, ValueError, "C needs to be"),
 }
 

@@ -38,7 +38,7 @@ BAD_X = {
     "ragged": ([[1.0, 2.0], [3.0]] * 6, None, "^X is not a rectangular array; give rows of equal length"),
     "dates": (np.full((12, 3), np.datetime64("2020-01-01")), None, r"^X has dtype datetime64\[D\]; give real numbers"),
     "None": (None, None, r"^X has 0 dimension.*give a 2-D array of shape"),
-    "a dict": ({"a": [1, 2]}, None, NO_NUMBERS),
+    "a dict": ({"a": [1, 2]}, None, r"^X is a dict, not an array of shape \(rows, columns\)$"),
 }
 
 

@@ -123,6 +123,8 @@ def _object_array_error(X: Any, A: np.ndarray, what: str) -> TypeError | ValueEr
                 return TypeError(
                     f"{what} holds values that are not numbers{at} ({value!r:.40}); encode them as numbers first"
                 )
+    if A.ndim == 0 or _is_list_of_blocks(X):
+        return _not_an_array(X, what)
     return TypeError(f"{what} holds values that are not numbers; encode them as numbers first")
 
 
@@ -138,6 +140,19 @@ def first_word(values: Any) -> int | None:
         except (TypeError, ValueError):
             return i
     return None
+
+
+def _is_list_of_blocks(X: Any) -> bool:
+    """Whether what cannot be an array is a list of row blocks (X, y)."""
+    return isinstance(X, list) and isinstance(X[0], tuple) and any(getattr(one, "ndim", 0) == 2 for one in X[0])
+
+
+def _not_an_array(X: Any, what: str) -> TypeError:
+    """Error for an X that is no array and no list of rows."""
+    kind = "list of tuples" if isinstance(X, list) else type(X).__name__
+    source = callable(X) or (hasattr(X, "__iter__") and not hasattr(X, "keys"))
+    hint = "; row blocks go to fit, without y, alone" if source else ""
+    return TypeError(f"{what} is a {kind}, not an array of shape (rows, columns){hint}")
 
 
 def _uneven_row(X: Any) -> str:
@@ -157,6 +172,8 @@ def _dense_array_as_rows(X: Any, what: str) -> DenseRows:
     try:
         A = np.asarray(X)
     except ValueError:
+        if _is_list_of_blocks(X):
+            raise _not_an_array(X, what) from None
         raise ValueError(f"{what} is not a rectangular array; give rows of equal length{_uneven_row(X)}") from None
     if A.dtype.kind == "O":
         try:

@@ -36,9 +36,9 @@ def streamed_form_refusal(terms: Terms) -> str:
     """Reason why a streamed form cannot hold what an objective declares; empty when it can."""
     kinds = {term.kind for term in terms.loss if term.weight > 0}
     if "constraint" in kinds:
-        return "a loss of infinite weight is a constraint of every single row"
+        return "a loss of infinite weight is a constraint of every single row; give it a finite weight"
     if terms.penalty > 0 and "hinge" in kinds:
-        return "a penalty on coefficients beside a hinge loss has no engine"
+        return "a hinge loss under a penalty has no engine there; squared hinges have one"
     if terms.coefficient_terms:
         return "terms of the coefficients need all rows"
     if "hinge" in kinds and (terms.ridge == 0 or len(kinds) > 1):

@@ -1,0 +1,122 @@
+"""Refusals of row blocks name a way, and the way works."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import mdlearn
+from mdlearn import extend, sources
+
+RNG = np.random.default_rng(4)
+X = RNG.standard_normal((90, 3))
+CODES = np.arange(90) % 3
+NUMBERS = X @ [1.0, -1.0, 2.0]
+SIGNS = (NUMBERS > 0).astype(int)
+
+
+def cut(y):
+    return [(X[i : i + 30], y[i : i + 30]) for i in range(0, 90, 30)]
+
+
+class Penalised(extend.Objective):
+    """A hinge of the power that is asked for, under a penalty."""
+
+    name = "penalised"
+    summary = "for tests"
+    formula = "see the class"
+    parameters: ClassVar = {"power": extend.Setting(1, "power", lambda name, value: value)}
+
+    def terms(self, params, total):
+        return extend.Terms(loss=(extend.HingeTerm(1.0, power=params["power"]),), penalty=0.1)
+
+
+class Normed(Penalised):
+    """A norm of the coefficients."""
+
+    name = "normed"
+
+    def terms(self, params, total):
+        return extend.Terms(loss=(extend.HingeTerm(1.0, power=2),), coefficient_terms=(extend.NormTerm(0.1),))
+
+
+GRAM = {"X": X @ X.T, "y": SIGNS}
+ALL = {"X": X, "y": SIGNS}
+"""What `fit` is given instead of blocks."""
+REFUSED = {
+    "kernel": ("svm", SIGNS, {"kernel": "rbf"}, "approximation='nystroem'", {"approximation": "nystroem"}),
+    "Gram matrix": ("svm", SIGNS, {"kernel": "precomputed"}, "the Gram matrix of all rows as X, with y", GRAM),
+    "pairs": ("mdlm", CODES, {"multiclass": "ovo"}, "give multiclass='ovr'", {"multiclass": "ovr"}),
+    "pairs by default": ("uldm", CODES, {}, "give multiclass='ovr'", {"multiclass": "ovr"}),
+    "engine": ("svm", SIGNS, {"solver": "cd"}, "need solver='newton'", {"solver": "newton"}),
+    "stochastic engine": ("svm", SIGNS, {"solver": "cd"}, "'asgd' or", {"solver": "asgd"}),
+    "free bias": ("svm", SIGNS, {"solver": "asgd", "bias": "free"}, "leave out solver", {"solver": "auto"}),
+    "regression": ("svr", NUMBERS, {}, "takes no row blocks; give X and y", {"X": X, "y": NUMBERS}),
+    "hard": ("svm", SIGNS, {"C": np.inf}, "needs X and y, not row blocks: .* give it a finite weight", {"C": 9.0}),
+    "hard, all rows": ("svm", SIGNS, {"C": np.inf}, "needs X and y, not row blocks", ALL),
+    "no norm": ("rlp", SIGNS, {}, "'rlp' needs X and y, not row blocks", ALL),
+    "all classes": ("ww", SIGNS, {}, "'ww' needs X and y, not row blocks", ALL),
+    "reduced": ("lsvm", SIGNS, {"reduced": 5}, "leave out reduced", {"reduced": None}),
+    "reduced, all rows": ("lsvm", SIGNS, {"reduced": 5}, "needs X and y", ALL),
+    "basis": ("uldm", SIGNS, {"basis": "all"}, "give basis='euclidean'$", {"basis": "euclidean"}),
+    "scale": ("uldm", SIGNS, {"c_scaling": "max_diag"}, "give c_scaling=None$", {"c_scaling": None}),
+    "singular": ("uldm", SIGNS, {"C": 0.0}, "give C > 0$", {"C": 0.1}),
+    "levels": ("l3svm", SIGNS, {"n_levels": 2}, "give n_levels=1$", {"n_levels": 1}),
+    "penalty": (Penalised, SIGNS, {}, "squared hinges have one", {"power": 2}),
+    "penalty, all rows": (Penalised, SIGNS, {}, "needs X and y", ALL),
+    "norm": (Normed, SIGNS, {}, "needs X and y, not row blocks: terms of the coefficients", ALL),
+    "bound": ("mdlm", SIGNS, {"beta": 0.1, "lambda1": 0.0, "bias": "free"}, "a margin variance", {"lambda1": 1.0}),
+    "no free bias": ("mdlm", SIGNS, {"beta": 0.1, "lambda1": 0.0, "bias": "free"}, "no free bias", {"bias": "none"}),
+    "features": (
+        "svm",
+        SIGNS,
+        {"kernel": "rbf", "approximation": "nystroem", "solver": "sgd"},
+        "leave out",
+        {"solver": "auto"},
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_refusal_says_to_do_works(case):
+    objective, y, given, told, instead = REFUSED[case]
+    with pytest.raises(ValueError, match=told):
+        mdlearn.fit(objective, cut(y), None, **given)
+    model = mdlearn.fit(objective, **{"X": cut(y), "y": None, **given, **instead})
+    assert np.isfinite(model.certificate.objective)
+
+
+SOURCES = {
+    "list": cut(SIGNS),
+    "list of sparse rows": [(csr_matrix(block), y) for block, y in cut(SIGNS)],
+    "function": lambda: cut(SIGNS),
+    "RowBlocks": mdlearn.RowBlocks(cut(SIGNS)),
+    "RowBlocks of arrays": sources.of_arrays(X, SIGNS, rows=30),
+}
+GRID = {"C": [1.0, 2.0]}
+MODEL = mdlearn.fit("svm", X, SIGNS)
+CALLS = {
+    "fit with y": lambda source: mdlearn.fit("svm", source, SIGNS),
+    "path": lambda source: mdlearn.fit_path("svm", source, None, GRID),
+    "selection": lambda source: mdlearn.select("svm", source, None, GRID),
+    "cross-validation": lambda source: mdlearn.cross_validate("svm", source, None),
+    "predict": MODEL.predict,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_fit_alone_takes(source, call):
+    with pytest.raises(
+        TypeError, match=r"^X is a (list of tuples|function|RowBlocks), .*; row blocks go to fit, without y, alone$"
+    ):
+        CALLS[call](SOURCES[source])
+
+
+@pytest.mark.parametrize("X", [None, 3.5, object()])
+def test_what_is_no_array_at_all_is_named(X):
+    with pytest.raises((TypeError, ValueError)) as raised:
+        mdlearn.fit("svm", X, SIGNS)
+    assert "row blocks" not in str(raised.value) and ("an array" in str(raised.value) or "2-D" in str(raised.value))
