@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 
 import mdlearn
 from fuzz import runs
 from fuzz.problems import KERNEL_OBJECTIVES, MULTICLASS, Problem, log_uniform, parameters
+from fuzz.regression import Regression
 from fuzz.runs import Run
 
 EVERY = 100
@@ -37,16 +40,25 @@ class LargeCase:
             self.seed, self.index, name, X, codes, single=False, sparse=sp.issparse(X), traits=("large", kind), **given
         )
 
+    def gridded(self):
+        """The problem without one of its numbers, and a grid of it: there is no default for what is given."""
+        params = dict(self.problem.params)
+        name = next((name for name, value in params.items() if type(value) is float), None)
+        if name is None:
+            return self.problem, {}
+        value = params.pop(name)
+        grid = [value, value * 4 if np.isfinite(value) else 1.0, 1.0]
+        return replace(self.problem, params=params), {"grid": {name: grid}}
+
     def run(self):
         """Three fits, of ways that suit the problem."""
         for way in self.rng.choice(self.ways, 3).tolist():
             limit = log_uniform(self.rng, -1.3, 0)
-            call = {"path": mdlearn.fit_path, "validation": mdlearn.cross_validate, "selection": mdlearn.select}.get(
-                way
-            )
+            call = CALLS.get(way)
             solver = way if call is None and way != "blocks" else "auto"
             layout = "blocks" if way == "blocks" else "as it is"
-            out = runs.fit(self.problem, Run(f"large {way}", solver, layout), limit=limit, call=call)
+            problem, given = self.gridded() if way in ("path", "selection") else (self.problem, {})
+            out = runs.fit(problem, Run(f"large {way}", solver, layout, given), limit=limit, call=call)
             if call is not None:
                 out.model = None  # judged as a model, a path would not be one
             self.outcomes.append(out)
@@ -91,4 +103,20 @@ def _sparse(case, kind):
     return case.problem_of(name, X, codes, kind), ["auto", "asgd", "path", "validation"]
 
 
-KINDS = {"rows": _rows, "classes": _classes, "kernel": _kernel, "columns": _sparse}
+def _numbers(case, kind):
+    rng = case.rng
+    kernel = str(rng.choice(["linear", "rbf"]))
+    X = rng.standard_normal((int(log_uniform(rng, 4, 5)) if kernel == "linear" else int(rng.integers(1000, 2500)), 6))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + log_uniform(rng, -2, 0) * rng.standard_normal(len(X))
+    kernel_params = {} if kernel == "linear" else {"gamma": log_uniform(rng, -2, 0)}
+    params = {"C": log_uniform(rng, -2, 3), "epsilon": float(rng.choice([0.0, 0.01, 0.1, 1.0]))}
+    bias = str(rng.choice(["none", "regularized", "free"]))
+    targets, codes = np.unique(y, return_inverse=True)
+    problem = Regression(
+        *(case.seed, case.index, "svr", X, codes, "codes", None, None, kernel, kernel_params, params, bias, "none"),
+        *(False, False, ("large", kind), targets),
+    )
+    return problem, ["auto", "path", "selection", "cd", "interior", "asgd" if kernel == "linear" else "decomposition"]
+
+
+KINDS = {"rows": _rows, "classes": _classes, "kernel": _kernel, "columns": _sparse, "numbers": _numbers}

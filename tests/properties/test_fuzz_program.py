@@ -10,6 +10,7 @@ from fuzz.cases import ENGINES, Case
 from fuzz.large import LargeCase
 from fuzz.properties import PROPERTIES
 
+import mdlearn
 from mdlearn.objectives import mdlearn_objectives
 
 
@@ -223,6 +224,14 @@ def test_a_large_problem_is_held_to_its_limit(monkeypatch):
     assert not found("late", case), "the second and third time it was not late"
     monkeypatch.setattr(runs, "ALLOWED", (0.1, -1.0))
     assert found("late", case)
+
+
+def test_a_path_over_a_large_problem_has_a_grid():
+    case = LargeCase(5007, 199)
+    problem, given = case.gridded()
+    assert case.problem.objective == "svr" and "C" in case.problem.params and "C" not in problem.params
+    out = runs.fit(problem, runs.Run("test", given=given), limit=0.1, call=mdlearn.fit_path)
+    assert len(out.model) == 3 and out.model[0].params["C"] == case.problem.params["C"]
 
 
 def test_a_bad_choice_of_engine_is_found():
