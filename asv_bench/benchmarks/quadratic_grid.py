@@ -10,7 +10,7 @@ import mdlearn
 from mdlearn.data.features.basis import basis_features
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.validation import check_data
-from mdlearn.forms.certificates.margin import certify
+from mdlearn.forms.certificates.certified_solution import certify
 from mdlearn.objectives.uldm import ULDM
 from mdlearn.solvers.quadratic import spectrum
 

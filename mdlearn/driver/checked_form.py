@@ -12,7 +12,7 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
 from mdlearn.errors import came, faulty
-from mdlearn.forms.answers import Fault, floats_fault, number_fault, solution_fault
+from mdlearn.forms.answer_faults import Fault, floats_fault, number_fault, solution_fault
 from mdlearn.forms.column import Column
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.margin import BIASES, MarginForm

@@ -13,7 +13,7 @@ import numpy as np
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.errors import came, class_is_foreign, faulty, noted_call
-from mdlearn.forms.answers import number_fault
+from mdlearn.forms.answer_faults import number_fault
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form, Problem, Several, problems_of
 from mdlearn.solvers.base import Claim, Solver

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import is_foreign
-from mdlearn.forms.answers import check_answers
+from mdlearn.forms.answer_faults import check_answers
 from mdlearn.forms.proof import Certificate, Solution, Start, gap_between, judge
 
 

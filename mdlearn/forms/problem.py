@@ -11,16 +11,16 @@ import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.base import Form, Problem, Several, array_fault
-from mdlearn.forms.certificates.margin import (
+from mdlearn.forms.certificates.certified_solution import (
     Proven,
     certify,
     certify_as_is,
     certify_best,
-    feasible_dual,
     has_dual_coefficients,
     stored_bound,
     stored_objective,
 )
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.certificates.representer import FACTORED_COLUMNS, MOST_STEPS
 from mdlearn.forms.certificates.separability import check_separable, check_separable_by_program, check_separated
 from mdlearn.forms.certificates.unboundedness import check_attained

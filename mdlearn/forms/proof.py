@@ -1,7 +1,7 @@
 """Proof of a problem's solution: how it is judged, a fit's record, and where the next fit may begin.
 
-Nothing here knows what a problem is made of: `mdlearn.forms.certificates.margin` finds the values of margin columns,
-other problems bring their own.
+Nothing here knows what a problem is made of: `mdlearn.forms.certificates.certified_solution` finds the values of margin
+columns, other problems bring their own.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from mdlearn.data.rows.rows import BLOCK_ENTRIES, Selection, steps
 from mdlearn.data.validation import Data
 from mdlearn.forms.certificates.unboundedness import check_bounded
 from mdlearn.forms.joint.composite_point import CompositeEvaluation, CompositePoint
-from mdlearn.forms.joint.decision_values import EVERY, Bend, DecisionComposite
+from mdlearn.forms.joint.decision_composite import EVERY, Bend, DecisionComposite
 from mdlearn.forms.loss_passes import VALUES_PER_CALL
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm

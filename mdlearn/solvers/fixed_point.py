@@ -26,15 +26,15 @@ from mdlearn._solvers import smw as compiled
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import check_number
 from mdlearn.errors import did_you_mean
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Report, Solver, Steps
 from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.common.warm_start import warm_start_margins
-from mdlearn.solvers.systems.choice import choose_system, prefers_rows
 from mdlearn.solvers.systems.row_and_gram import GramSystem, RowSystem
+from mdlearn.solvers.systems.system_choice import choose_system, prefers_rows
 
 PUBLISHED_STEP = 1e-5
 """Published end: |u - u_old| at which iterations stop ..."""

@@ -8,8 +8,8 @@ from mdlearn.data.rows import class_contrasts
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.form_making import FormMaker
 from mdlearn.forms import column
-from mdlearn.forms.certificates import margin as certificate
-from mdlearn.forms.joint import decision_values, margin_composite
+from mdlearn.forms.certificates import certified_solution as certificate
+from mdlearn.forms.joint import decision_composite, margin_composite
 from mdlearn.forms.problem import ColumnProblem
 
 pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
@@ -272,9 +272,9 @@ def test_points_of_a_path_after_the_deadline_take_no_passes_over_the_rows(object
 @pytest.mark.parametrize("objective", ["mmlr", "mdlm"])
 def test_points_of_a_path_after_the_deadline_move_no_intercepts(monkeypatch, objective):
     X, y = rows(k=5)
-    settled, settle = [], decision_values.DecisionComposite.settle
+    settled, settle = [], decision_composite.DecisionComposite.settle
     monkeypatch.setattr(
-        decision_values.DecisionComposite, "settle", lambda self, W: settled.append(W) or settle(self, W)
+        decision_composite.DecisionComposite, "settle", lambda self, W: settled.append(W) or settle(self, W)
     )
     values = [1e-3, 1e-2, 1e-1, 1.0]
     grid = {"lam": values} if objective == "mmlr" else {"ridge": values}

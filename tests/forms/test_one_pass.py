@@ -10,8 +10,8 @@ import pytest
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.certificates import margin, primal
-from mdlearn.forms.certificates.primal import values_in_one_pass, values_of_multipliers
+from mdlearn.forms.certificates import certified_solution, one_pass
+from mdlearn.forms.certificates.one_pass import values_in_one_pass, values_of_multipliers
 from mdlearn.forms.column import Column
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import MarginForm, Point
@@ -190,10 +190,10 @@ def test_fits_are_certified_as_step_by_step(case, monkeypatch):
         told.append(values_in_one_pass(*given))
         return told[-1]
 
-    monkeypatch.setattr(margin, "values_in_one_pass", counted)
+    monkeypatch.setattr(certified_solution, "values_in_one_pass", counted)
     quick = mdlearn.fit(name, X, y, **{"tol": 1e-5, **given})
     assert any(one is not None for one in told) == used
-    monkeypatch.setattr(margin, "values_in_one_pass", lambda *given: None)
+    monkeypatch.setattr(certified_solution, "values_in_one_pass", lambda *given: None)
     slow = mdlearn.fit(name, X, y, **{"tol": 1e-5, **given})
     for one in ("objective", "lower_bound"):
         assert getattr(quick.certificate, one) == pytest.approx(getattr(slow.certificate, one), rel=1e-12)
@@ -235,7 +235,7 @@ def test_coefficients_come_with_what_they_are_made_of():
     form, column, point = problem("hinge", "regularized")
     for coef, own in ((point.coef, None), (None, point.alpha), (point.coef[1:], point.alpha)):
         with pytest.raises(ValueError, match="do not fit the rows"):
-            primal._values(form, column, point, coef, own)
+            one_pass._values(form, column, point, coef, own)
 
 
 @pytest.mark.parametrize("case", ["svm", "lsvm", "ldm", "weights", "tight"])
@@ -248,11 +248,11 @@ def test_multipliers_are_certified_as_step_by_step(case, monkeypatch):
         told.append(values_of_multipliers(*given))
         return told[-1]
 
-    monkeypatch.setattr(margin, "values_of_multipliers", counted)
+    monkeypatch.setattr(certified_solution, "values_of_multipliers", counted)
     call = {"tol": 1e-5, "solver": "cd", **given}
     quick = mdlearn.fit(name, X, y, **call)
     assert any(one is not None for one in told)
-    monkeypatch.setattr(margin, "values_of_multipliers", lambda *given: None)
+    monkeypatch.setattr(certified_solution, "values_of_multipliers", lambda *given: None)
     slow = mdlearn.fit(name, X, y, **call)
     for one in ("objective", "lower_bound"):
         assert getattr(quick.certificate, one) == pytest.approx(getattr(slow.certificate, one), rel=1e-12)
@@ -265,7 +265,7 @@ def test_multipliers_are_certified_as_step_by_step(case, monkeypatch):
 def test_rows_of_other_kinds_are_left_to_others(change, monkeypatch):
     X, y = rows_of_two_kinds()
     seen = []
-    monkeypatch.setattr(primal.point_values, "values", lambda *given: seen.append(given))
+    monkeypatch.setattr(one_pass.point_values, "values", lambda *given: seen.append(given))
     assert mdlearn.fit("svm", change(X), y, tol=1e-4).certificate.converged
     assert not seen
 

@@ -14,7 +14,7 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_regression
 from mdlearn.forms.certificates import without_ridge
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.margin import Column, MarginForm
 
 BIASES = ["none", "regularized", "free"]

@@ -14,7 +14,7 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.certificates.separability import LARGEST_ROWS, check_separable_by_program, separation_value
 from mdlearn.forms.certificates.unboundedness import Attainment, is_unbounded
 from mdlearn.forms.certificates.without_ridge import CORRECTED_COLUMNS, without_ridge

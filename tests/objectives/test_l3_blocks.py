@@ -10,7 +10,7 @@ from l3 import block_features, problem
 import mdlearn
 from mdlearn.data.features.clustered_rows import BlockRows
 from mdlearn.solvers.newton.solver import Newton
-from mdlearn.solvers.systems import choice as system_choice
+from mdlearn.solvers.systems import system_choice as system_choice
 
 
 def several(m=150, seed=0):

@@ -233,7 +233,7 @@ def test_the_mean_drives_a_free_bias_even_with_a_ridge(given, solver):
 @pytest.mark.parametrize("bias", ["free", "regularized", "none"])
 @pytest.mark.parametrize("ridge", [1e-6, 1.0])
 def test_dual_coefficients_of_many_classes_are_found_together(bias, ridge, monkeypatch):
-    from mdlearn.forms.joint.decision_values import DecisionComposite
+    from mdlearn.forms.joint.decision_composite import DecisionComposite
 
     rng = np.random.default_rng(0)
     y = np.arange(600) % 30

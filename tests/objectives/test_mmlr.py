@@ -258,18 +258,18 @@ def test_models(tmp_path):
 
 def test_dual_coefficients_over_many_rows_end_with_the_steps_for_all_classes(monkeypatch):
     """With 60,000 rows of 784 columns, those for each class apart took a minute after the time limit."""
-    from mdlearn.forms.joint import decision_values
+    from mdlearn.forms.joint import decision_composite
 
     X, y = sample(3, n=200, d=12)
     X = X * np.logspace(-3, 3, 12)
-    asked, one = [], decision_values.DecisionComposite._combined
-    form = decision_values.DecisionComposite
+    asked, one = [], decision_composite.DecisionComposite._combined
+    form = decision_composite.DecisionComposite
     monkeypatch.setattr(form, "_combined", lambda self, *given: asked.append(1) or one(self, *given))
     monkeypatch.setattr(form, "_missed", lambda self, a, W: (np.ones(W.shape[1]), np.zeros(W.shape[1])))
     mdlearn.fit("mmlr", X, y, lam=1e-4, bias="free")
     assert asked, "few rows"
     asked.clear()
-    monkeypatch.setattr(decision_values, "LONG_PASS_ENTRIES", 1000.0)
+    monkeypatch.setattr(decision_composite, "LONG_PASS_ENTRIES", 1000.0)
     model = mdlearn.fit("mmlr", X, y, lam=1e-4, bias="free")
     f = X @ model.coef_.T
     assert not asked

@@ -13,7 +13,7 @@ import mdlearn
 import mdlearn.selection
 from mdlearn.errors import FaultyPlugin
 from mdlearn.extend import HingeTerm, Parameter, Terms
-from mdlearn.forms import answers
+from mdlearn.forms import answer_faults
 from mdlearn.plugins.registry import registry
 
 
@@ -223,8 +223,8 @@ def test_answers_are_looked_at_once(add, monkeypatch):
     """Later answers of one form are taken as they are."""
     add()
     looked = []
-    look = answers.ANSWERS["at"]
-    monkeypatch.setitem(answers.ANSWERS, "at", lambda *given: looked.append(1) or look(*given))
+    look = answer_faults.ANSWERS["at"]
+    monkeypatch.setitem(answer_faults.ANSWERS, "at", lambda *given: looked.append(1) or look(*given))
     model = mdlearn.fit("net", X, Y[3])
     assert model.n_iter > 3 and len(looked) == 1
     mdlearn.fit("net", X, Y[3])

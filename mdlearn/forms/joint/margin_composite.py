@@ -15,7 +15,7 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import Selection, steps
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES
 from mdlearn.forms.joint.composite_point import CompositeEvaluation
-from mdlearn.forms.joint.decision_values import EVERY, FLAT_BIAS_SLOPE, Bend, DecisionComposite
+from mdlearn.forms.joint.decision_composite import EVERY, FLAT_BIAS_SLOPE, Bend, DecisionComposite
 from mdlearn.forms.loss_passes import VALUES_PER_CALL, LossPass
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.lazy_property import kept

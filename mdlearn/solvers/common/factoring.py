@@ -13,8 +13,8 @@ from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics import memory
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.systems.block_factor import BlockSystem
-from mdlearn.solvers.systems.choice import prefers_blocks, prefers_rows
 from mdlearn.solvers.systems.scatter import Scatters
+from mdlearn.solvers.systems.system_choice import prefers_blocks, prefers_rows
 
 
 class Factoring(Solver):

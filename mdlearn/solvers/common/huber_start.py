@@ -17,7 +17,7 @@ import numpy as np
 
 from mdlearn._solvers import interior as kernel
 from mdlearn.data.rows.rows import steps
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.margin import Point
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.line_search import ROUGH_SLOPE, line_minimum, parabola_maximum

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.systems.choice import typical_multiplier
 from mdlearn.solvers.systems.row_and_gram import GramSystem, RowSystem, SubsetSystem
+from mdlearn.solvers.systems.system_choice import typical_multiplier
 
 BALANCED = 1e-13
 """Share of its terms that the sum of multipliers is where it counts as 0."""

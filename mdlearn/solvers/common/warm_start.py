@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import Start

@@ -23,7 +23,7 @@ import numpy as np
 import mdlearn._solvers.centred as kernels
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import steps
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Report, Reports

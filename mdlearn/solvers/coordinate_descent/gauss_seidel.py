@@ -17,8 +17,8 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
 from mdlearn.solvers.common.warm_start import warm_start_element
-from mdlearn.solvers.systems.choice import prefers_rows
 from mdlearn.solvers.systems.row_and_gram import RowSystem
+from mdlearn.solvers.systems.system_choice import prefers_rows
 
 BLOCK_COEFFICIENTS = 256
 """Coefficients visited by one triangular solve, which is what consecutive steps are."""

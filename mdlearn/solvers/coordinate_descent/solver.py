@@ -29,11 +29,10 @@ from mdlearn.solvers.common.matrix_free_augmented_lagrangian import MatrixFreeAu
 from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.common.warm_start import warm_start_ascent
 from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual
-from mdlearn.solvers.coordinate_descent.explicit_rows import FINISH_WIDTH, RowDual
 from mdlearn.solvers.coordinate_descent.gauss_seidel import gauss_seidel_descent, suits_gauss_seidel
-from mdlearn.solvers.coordinate_descent.gram import GramDual
+from mdlearn.solvers.coordinate_descent.gram_dual import GramDual
+from mdlearn.solvers.coordinate_descent.row_dual import FINISH_WIDTH, RowDual
 from mdlearn.solvers.dual_hessian.variance_reduced import SharedGram, variance_key, variance_reduced_gram
-from mdlearn.solvers.systems.choice import prefers_blocks
 from mdlearn.solvers.systems.operations import (
     NARROW_COLUMNS,
     STEPS_OF_A_FIT,
@@ -45,6 +44,7 @@ from mdlearn.solvers.systems.operations import (
     steps_of_fit,
 )
 from mdlearn.solvers.systems.row_and_gram import RowSystem
+from mdlearn.solvers.systems.system_choice import prefers_blocks
 from mdlearn.solvers.working_set.initialise import initialise_working_sets, starts_without_gram, suits_working_sets
 
 SWEEPS_BEFORE_NEWTON, SWEEPS_PER_ROUND = 5, 10

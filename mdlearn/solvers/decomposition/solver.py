@@ -15,7 +15,7 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_number
-from mdlearn.forms.certificates.margin import multipliers_with_sums
+from mdlearn.forms.certificates.dual import multipliers_with_sums
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor

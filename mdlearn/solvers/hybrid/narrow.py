@@ -13,7 +13,6 @@ import numpy as np
 from mdlearn._solvers import narrow_logistic, narrow_newton
 from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.factored_steps import BALANCED_SUM, steps_until_crawling
 from mdlearn.solvers.hybrid.loss_column import ROOM, LossColumn, NarrowRows
 from mdlearn.solvers.hybrid.newton_start import (
     FLAT,
@@ -28,6 +27,7 @@ from mdlearn.solvers.hybrid.newton_start import (
 from mdlearn.solvers.hybrid.row_envelopes import CALL_OPERATIONS, HINGE_LINE, SQUARED_LINE
 from mdlearn.solvers.hybrid.semismooth import STEEPNESS_GROWTH_OVER_MANY_ROWS as GROWTH
 from mdlearn.solvers.hybrid.smooth import FLAT_LOSS, FULL_STEP, OTHER_STEP, ROUNDING_OF_LOSS
+from mdlearn.solvers.hybrid.smooth_steps import BALANCED_SUM, steps_until_crawling
 
 HINGE_NUMBERS_OF_ROWS, NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 15, 11, 11, 8
 """Numbers that steps keep of every row, and of every column: on hinges, which number the free rows beside, on logistic

@@ -18,7 +18,8 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.factored_steps import (
+from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, SmoothFactor
+from mdlearn.solvers.hybrid.smooth_steps import (
     BALANCED_SUM,
     SmoothBlock,
     SmoothStep,
@@ -27,7 +28,6 @@ from mdlearn.solvers.hybrid.factored_steps import (
     conjugate_gradient_step,
     steps_until_crawling,
 )
-from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, SmoothFactor
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, weighted_gram_operations
 
 EXACT_PASSES = 32.0

@@ -12,7 +12,7 @@ from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
-from mdlearn.solvers.systems.choice import STIFF_LOSS
+from mdlearn.solvers.systems.system_choice import STIFF_LOSS
 
 ROWS_PER_CALL = 1 << 18
 """Rows of one call of a compiled pass: a few milliseconds."""

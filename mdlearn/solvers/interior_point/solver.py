@@ -23,9 +23,9 @@ from mdlearn.solvers.common.warm_start import warm_start_newton
 from mdlearn.solvers.interior_point.central_path import CentralPath, LinearPath
 from mdlearn.solvers.interior_point.crossover import crossover
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted_path
-from mdlearn.solvers.systems.choice import choose_system
 from mdlearn.solvers.systems.graded import GradedSystem
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, step_operations
+from mdlearn.solvers.systems.system_choice import choose_system
 
 ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""

@@ -28,7 +28,6 @@ from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report_wi
 from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.common.warm_start import warm_start_element
-from mdlearn.solvers.systems.choice import choose_system, common_first_factor, prefers_blocks, prefers_rows
 from mdlearn.solvers.systems.operations import (
     NARROW_COLUMNS,
     STEPS_OF_A_FIT,
@@ -37,6 +36,7 @@ from mdlearn.solvers.systems.operations import (
     kernel_stiffness,
     step_operations,
 )
+from mdlearn.solvers.systems.system_choice import choose_system, common_first_factor, prefers_blocks, prefers_rows
 
 STALL_STEPS = 8
 """Steps without progress after which rounding is taken to be reached."""

@@ -17,7 +17,7 @@ from mdlearn.data.features.basis import BasisFeatures
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import SquaredTiles
 from mdlearn.data.validation import check_number
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from mdlearn.forms.joint.composite_point import CompositeEvaluation
-from mdlearn.forms.joint.decision_values import DecisionComposite
+from mdlearn.forms.joint.decision_composite import DecisionComposite
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.conjugate_gradients import Map
 from mdlearn.numerics.line_search import FAR_LENGTH, line_minimum, line_secant

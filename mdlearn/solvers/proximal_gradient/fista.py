@@ -22,7 +22,7 @@ import numpy as np
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.composite_point import CompositeEvaluation
-from mdlearn.forms.joint.decision_values import DecisionComposite
+from mdlearn.forms.joint.decision_composite import DecisionComposite
 from mdlearn.solvers.base import Report, Reports
 from mdlearn.solvers.common.orthogonal import OrthogonalFactors
 from mdlearn.solvers.proximal_gradient.averaged_newton import averaged_newton_steps

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.decision_values import DecisionComposite
+from mdlearn.forms.joint.decision_composite import DecisionComposite
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.proximal_gradient.fista import Fista
 

@@ -15,7 +15,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.validation import check_number
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.decision_values import DecisionComposite
+from mdlearn.forms.joint.decision_composite import DecisionComposite
 from mdlearn.forms.joint.margin_composite import ColumnComposite
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
@@ -23,7 +23,6 @@ from mdlearn.numerics import memory
 from mdlearn.solvers.base import NOT_BY_ROW, Claim, Solver, Steps
 from mdlearn.solvers.proximal_gradient.fista import Fista
 from mdlearn.solvers.proximal_gradient.published import published_steps, published_stochastic_steps
-from mdlearn.solvers.systems.choice import prefers_blocks
 from mdlearn.solvers.systems.operations import (
     STEP_OPERATIONS,
     STEPS_OF_A_FIT,
@@ -31,6 +30,7 @@ from mdlearn.solvers.systems.operations import (
     dense_step_operations,
     steps_of_fit,
 )
+from mdlearn.solvers.systems.system_choice import prefers_blocks
 
 PROXIMAL_STEPS = 1000
 """Proximal steps of a usual fit with a penalty, each with two products over the rows."""

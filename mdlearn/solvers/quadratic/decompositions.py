@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report
@@ -16,8 +16,8 @@ from mdlearn.solvers.common.orthogonal import STIFF_STACK
 from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
 from mdlearn.solvers.quadratic.kernel_spectrum import BasisSpectrum, KernelSpectrum
 from mdlearn.solvers.quadratic.spectrum import Spectrum, largest_steepness, spectrum_of, unsuited_to_spectrum
-from mdlearn.solvers.systems.choice import Shared
 from mdlearn.solvers.systems.scatter import Scatters
+from mdlearn.solvers.systems.system_choice import Shared
 
 DECOMPOSED_ROWS = 3000
 """Rows of a Gram matrix, or columns, beyond which a decomposition takes too long."""

@@ -15,9 +15,9 @@ from mdlearn.solvers.common.orthogonal import orthogonal_is_worthwhile, solve_by
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report, primal_dual_report_without_pass
 from mdlearn.solvers.quadratic.decompositions import Decompositions
 from mdlearn.solvers.quadratic.spectrum import quadratic_steepness
-from mdlearn.solvers.systems.choice import choose_system, prefers_rows
 from mdlearn.solvers.systems.operations import step_operations
 from mdlearn.solvers.systems.row_and_gram import RowSystem
+from mdlearn.solvers.systems.system_choice import choose_system, prefers_rows
 
 MOST_REFINEMENTS = 4
 """Most corrections of the solution by its own residual."""

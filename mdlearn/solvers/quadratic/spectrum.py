@@ -23,9 +23,9 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 from mdlearn.solvers.common.orthogonal import STACK_ENTRIES, STIFF_STACK
-from mdlearn.solvers.systems.choice import prefers_rows
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.scatter import Scatters
+from mdlearn.solvers.systems.system_choice import prefers_rows
 
 
 def quadratic_steepness(column: Column) -> np.ndarray:

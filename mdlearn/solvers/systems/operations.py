@@ -14,7 +14,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import Rows
 from mdlearn.forms.margin import MarginForm
-from mdlearn.solvers.systems.choice import prefers_blocks
+from mdlearn.solvers.systems.system_choice import prefers_blocks
 from mdlearn.solvers.systems.weighted_gram import weighted_gram_operations
 
 STEPS_OF_A_FIT = 20

@@ -13,7 +13,7 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.certificates.margin import certify, certify_best
+from mdlearn.forms.certificates.certified_solution import certify, certify_best
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report

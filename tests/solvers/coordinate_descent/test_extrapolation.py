@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sifting_cases import SHAPES, problem, whole
 
 import mdlearn
-from mdlearn.forms.certificates.margin import certify
+from mdlearn.forms.certificates.certified_solution import certify
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.huber_start import HuberProblem, HuberStart

@@ -14,7 +14,7 @@ import mdlearn
 from mdlearn._solvers import apg as kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
-from mdlearn.forms.joint import decision_values
+from mdlearn.forms.joint import decision_composite
 from mdlearn.forms.joint.margin_composite import MarginComposite
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
@@ -244,7 +244,7 @@ def test_a_step_too_long_is_found_out(monkeypatch):
     """An estimate of L that is far too small is raised, and the fit converges."""
     X, y = sample(3)
     right = fit_paper(X, y, beta=0.05, tol=1e-12)
-    whole = decision_values.DecisionComposite.lipschitz
+    whole = decision_composite.DecisionComposite.lipschitz
     monkeypatch.setattr(MarginComposite, "lipschitz", lambda self: 1e-3 * whole(self))
     wrong = fit_paper(X, y, beta=0.05, tol=1e-12)
     assert wrong.certificate.converged and wrong.coef_ == pytest.approx(right.coef_, abs=1e-6)
@@ -254,7 +254,7 @@ def test_long_rows(monkeypatch):
     """Beyond NARROW columns there are no matrices of that size: Lanczos with products, a diagonal preconditioner."""
     X, y = sample(3, n=80, d=20)
     right = fit_paper(X, y, beta=0.05, tol=1e-12)
-    monkeypatch.setattr(decision_values, "MOMENT_COLUMNS", 3)
+    monkeypatch.setattr(decision_composite, "MOMENT_COLUMNS", 3)
     for A in (X, csr_matrix(X)):
         other = fit_paper(A, y, beta=0.05, tol=1e-12)
         assert other.certificate.kind == "duality gap" and other.certificate.converged

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import mdlearn
-from mdlearn.forms.joint.decision_values import DecisionComposite
+from mdlearn.forms.joint.decision_composite import DecisionComposite
 from mdlearn.solvers.proximal_gradient import fista as apg_fista
 from mdlearn.solvers.proximal_gradient.fista import along_row_axes
 

@@ -52,7 +52,7 @@ def test_columns_that_depend_on_each_other_have_one_solution():
 
 
 def test_of_many_columns_the_diagonal_is_taken(monkeypatch):
-    monkeypatch.setattr("mdlearn.forms.joint.decision_values.MOMENT_COLUMNS", 3)
+    monkeypatch.setattr("mdlearn.forms.joint.decision_composite.MOMENT_COLUMNS", 3)
     X, y = sample(3, n=60)
     problem = prepared(X, y, "free", 1e-3)
     assert problem.moments is None

@@ -9,7 +9,7 @@ import mdlearn
 from mdlearn.data.features.basis import basis_features
 from mdlearn.data.features.kernels import make_kernel
 from mdlearn.data.validation import check_data
-from mdlearn.forms.certificates.margin import certify
+from mdlearn.forms.certificates.certified_solution import certify
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.registry import find

@@ -10,7 +10,7 @@ import mdlearn
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.certificates.margin import certify
+from mdlearn.forms.certificates.certified_solution import certify
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.leastsquares import squared_loss
 from mdlearn.solvers.dual_hessian import eigen as decomposed

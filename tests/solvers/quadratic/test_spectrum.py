@@ -8,7 +8,7 @@ import pytest
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.certificates.margin import certify
+from mdlearn.forms.certificates.certified_solution import certify
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.leastsquares import LSLDM, LSSVM

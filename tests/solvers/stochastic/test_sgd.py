@@ -16,7 +16,7 @@ from watching import watched
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Terms

@@ -20,7 +20,7 @@ from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.primal_dual import PrimalDual, report_of
-from mdlearn.solvers.coordinate_descent.gram import compiled_problem
+from mdlearn.solvers.coordinate_descent.gram_dual import compiled_problem
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 VISIT = 256
