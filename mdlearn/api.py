@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
-from mdlearn.driver.limits import Shortfall
+from mdlearn.driver.limits import LimitShortfall
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
 from mdlearn.forms.proof import State
@@ -152,7 +152,7 @@ def certified_model(
     sample_weight: Any = None,
     class_weight: Any = None,
     warm_start: Model | None = None,
-) -> tuple[Model, list[Shortfall]]:
+) -> tuple[Model, list[LimitShortfall]]:
     """Return the model of an API call and its shortfalls, for a warning of the caller's own kind."""
     task, kernel_given = call.task(params)
     start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)

@@ -12,7 +12,7 @@ from mdlearn.commands.fitting import Fit
 from mdlearn.commands.listings import Kernels, NewPlugin, Objectives, Plugins, Solvers
 from mdlearn.commands.predicting import Predict
 from mdlearn.commands.studies import Compare, Demo
-from mdlearn.errors import ForeignCall, came, faulty, note_origin
+from mdlearn.errors import ErrorNotes, came, faulty, note_origin
 from mdlearn.plugins.command import Command, UsageError
 from mdlearn.plugins.registry import registered_commands
 
@@ -88,7 +88,7 @@ def _command_parsers(
             epilog=command.epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter if command.epilog else argparse.HelpFormatter,
         )
-        with ForeignCall(command, "command", "add_arguments"):
+        with ErrorNotes(command, "command", "add_arguments"):
             command.add_arguments(own)
     return parser, choice.choices
 

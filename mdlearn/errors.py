@@ -52,22 +52,22 @@ def is_foreign(one: Any) -> bool:
     return class_is_foreign(one if isinstance(one, type) else type(one))
 
 
-def _class_of(one: Any) -> type:
+def _class_in_error(one: Any) -> type:
     """Class of an object that an error is about, or the class itself."""
     return one if isinstance(one, type) else type(one)
 
 
-def _foreign_root(cls: type) -> str:
+def _foreign_root_in_error(cls: type) -> str:
     """First part of the name of a class's module, for errors inside foreign code; empty where that is mdlearn's."""
     root = cls.__module__.partition(".")[0]
     return "" if root in ("mdlearn", "builtins") else root
 
 
-def foreign_title(one: Any, kind: str) -> str:
+def title_in_error(one: Any, kind: str) -> str:
     """Words for foreign code in errors: its kind, the name that users give, and the plugin that brings it."""
     plugin = ""
     if is_foreign(one):
-        parts = _class_of(one).__module__.split(".")
+        parts = _class_in_error(one).__module__.split(".")
         modules = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
         plugin = next((PLUGIN_OF_MODULE[module] for module in modules if module in PLUGIN_OF_MODULE), "")
     name = getattr(one, "name", None)
@@ -76,7 +76,7 @@ def foreign_title(one: Any, kind: str) -> str:
 
 def faulty(one: Any, kind: str, method: str, what: str) -> FaultyPlugin:
     """Make the error for a wrong answer of foreign code: `what` says what came and what is needed."""
-    return FaultyPlugin(f"{foreign_title(one, kind)} is faulty: {_class_of(one).__name__}.{method} {what}")
+    return FaultyPlugin(f"{title_in_error(one, kind)} is faulty: {_class_in_error(one).__name__}.{method} {what}")
 
 
 def came(value: Any) -> str:
@@ -86,7 +86,7 @@ def came(value: Any) -> str:
     return str(value) if isinstance(value, (bool, int, float, complex)) else type(value).__name__
 
 
-class ForeignCall:
+class ErrorNotes:
     """Context of a call of code that may be foreign: an error inside it gains a line that says whose it is.
 
     `one`: what has the method; errors of built-in classes stay as they are; `kind`: such as "objective": what the hook
@@ -106,19 +106,19 @@ class ForeignCall:
             note_origin(error, self.one, self.kind, self.method)
 
 
-def noted_call(one: Any, kind: str, method: str, *given: Any) -> Any:
+def call_with_error_notes(one: Any, kind: str, method: str, *given: Any) -> Any:
     """Call a method and return what it returns; where its class is foreign, errors inside it are told to be its own."""
     if not class_is_foreign(one if isinstance(one, type) else type(one)):
         return getattr(one, method)(*given)
-    with ForeignCall(one, kind, method):
+    with ErrorNotes(one, kind, method):
         return getattr(one, method)(*given)
 
 
-def noted(one: Any, kind: str, method: str, call: Callable[..., Any], *given: Any) -> Any:
+def with_error_notes(one: Any, kind: str, method: str, call: Callable[..., Any], *given: Any) -> Any:
     """Do the same for a function that belongs to a method of a class that may be foreign."""
     if not class_is_foreign(type(one)):
         return call(*given)
-    with ForeignCall(one, kind, method):
+    with ErrorNotes(one, kind, method):
         return call(*given)
 
 
@@ -132,40 +132,42 @@ def note_origin(error: BaseException, one: Any, kind: str, method: str) -> None:
     """Add to an error inside foreign code a line: method, hook and plugin; once, where it was raised."""
     if isinstance(error, FaultyPlugin) or not isinstance(error, Exception):
         return
-    classes = _class_of(one).__mro__
+    classes = _class_in_error(one).__mro__
     # An inherited method is mdlearn's, unless it has called something of the plugin's.
-    if not _foreign_root(next(cls for cls in classes if method in vars(cls) or cls is object)):
-        roots, trace = set(map(_foreign_root, classes)) - {""}, error.__traceback__
+    if not _foreign_root_in_error(next(cls for cls in classes if method in vars(cls) or cls is object)):
+        roots, trace = set(map(_foreign_root_in_error, classes)) - {""}, error.__traceback__
         while trace is not None and trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in roots:
             trace = trace.tb_next
         if trace is None:
             return
-    title = foreign_title(one, kind)
+    title = title_in_error(one, kind)
     hook = f", hook mdlearn_{kind}s" if " of " in title and kind in HOOKED else ""
-    note_once(error, f"{classes[0].__name__}.{method}: {title}{hook}")
+    add_error_note(error, f"{classes[0].__name__}.{method}: {title}{hook}")
 
 
-def note_once(error: BaseException, where: str) -> None:
+def add_error_note(error: BaseException, where: str) -> None:
     """Add to an error a line that says where it was raised, unless one does already."""
     if not any(note.startswith(ORIGIN) for note in getattr(error, "__notes__", ())):
         error.add_note(f"{ORIGIN}{where})")
 
 
-def foreign_steps(one: Any, kind: str, method: str, begin: Callable[[], Any]) -> Generator[Any, Any, Any]:
+def steps_with_error_notes(one: Any, kind: str, method: str, begin: Callable[[], Any]) -> Generator[Any, Any, Any]:
     """Return the generator of a method; where that is foreign, errors inside it are told to be its own."""
-    return _noted_steps(one, kind, method, begin) if is_foreign(one) else begin()
+    return _foreign_steps_with_error_notes(one, kind, method, begin) if is_foreign(one) else begin()
 
 
-def _noted_steps(one: Any, kind: str, method: str, begin: Callable[[], Any]) -> Generator[Any, Any, Any]:
+def _foreign_steps_with_error_notes(
+    one: Any, kind: str, method: str, begin: Callable[[], Any]
+) -> Generator[Any, Any, Any]:
     """Go through the generator that a foreign method returns, with notes on its errors."""
-    with ForeignCall(one, kind, method):
+    with ErrorNotes(one, kind, method):
         work = begin()
         if not isinstance(work, Generator):
             raise faulty(one, kind, method, f"returned {came(work)}, a generator is needed")
         return (yield from work)
 
 
-class ForeignParameters(dict[str, Any]):
+class ParameterErrors(dict[str, Any]):
     """Parameters that foreign code reads: a name that it has not declared is told to be its own fault.
 
     `reader`: words for that code in the error.
@@ -174,10 +176,10 @@ class ForeignParameters(dict[str, Any]):
     reader = ""
 
     @classmethod
-    def read_by(cls, one: Any, kind: str, params: Mapping[str, Any]) -> ForeignParameters:
+    def read_by(cls, one: Any, kind: str, params: Mapping[str, Any]) -> ParameterErrors:
         """Make those that the methods of an object, such as an objective, are given."""
         found = cls(params)
-        found.reader = foreign_title(one, kind)
+        found.reader = title_in_error(one, kind)
         return found
 
     def __missing__(self, name: str) -> Any:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.class_pairs import ClassPairProblems
-from mdlearn.data.features.feature_map import MappedFeatures, check_feature_size
+from mdlearn.data.features.feature_map import MappedFeatures, check_feature_map_size
 from mdlearn.data.features.gram import (
     CLASS_BLOCK_BYTES,
     SHARING_PAIR_ROWS,
-    ClassKernelBlocks,
-    ClassPairKernel,
-    MatrixMemory,
+    ClassGramMatrices,
+    ClassPairGram,
+    GramMemory,
 )
 from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
@@ -28,9 +28,9 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
 from mdlearn.driver.checked_form import check_features, check_form
 from mdlearn.driver.driver import Prepared, Starts
-from mdlearn.errors import class_is_foreign, foreign_steps, noted_call
+from mdlearn.errors import call_with_error_notes, class_is_foreign, steps_with_error_notes
 from mdlearn.forms.problem import Form, as_joint_problem
-from mdlearn.forms.proof import AtZero, Solution
+from mdlearn.forms.proof import Solution, ZeroProof
 from mdlearn.numerics.seeds import seeded_rng
 from mdlearn.objectives.base import Objective, default_features
 
@@ -42,11 +42,11 @@ class PathCache:
     # those of every piece of the data: Gram matrix or kernel columns, clusters, landmarks
     features: dict[int, Features] = field(default_factory=dict)
     pieces: dict[int, Data] = field(default_factory=dict)  # pairs of classes with rows of their own
-    classes: dict[str, ClassKernelBlocks] = field(default_factory=dict)  # kernel values that pairs of classes share
+    classes: dict[str, ClassGramMatrices] = field(default_factory=dict)  # kernel values that pairs of classes share
     prepared: Prepared = field(default_factory=Prepared)  # what engines have prepared
     starts: Starts | None = None  # where problems may begin
     shared: bool = False  # whether it serves several fits
-    memory: MatrixMemory = field(default_factory=MatrixMemory)  # of kernel matrices
+    memory: GramMemory = field(default_factory=GramMemory)  # of kernel matrices
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class FormMaker:
         task, params, kernel, handed = self.task, self.params, self.kernel, self.handed
         piece, features = handed.pieces.pop(j, None) or self.pieces[j], handed.features.pop(j, None)
         if features is None:
-            features = yield from _features_of_form(task, piece, kernel, params, (self.seed, j, 1))
+            features = yield from _make_form_features(task, piece, kernel, params, (self.seed, j, 1))
             if type(features) is KernelFeatures and features.rows is piece.X:
                 pair = self._pair_kernel(j)
                 features = features if pair is None else replace(features, pair=pair)
@@ -84,17 +84,17 @@ class FormMaker:
         inner = kernel if kernel.explicit is None else Kernel("linear")
         given = piece, features, inner, self.bias, params, self.solve
         if class_is_foreign(type(task)):
-            form = yield from foreign_steps(task, "objective", "problem", partial(task.problem, *given))
+            form = yield from steps_with_error_notes(task, "objective", "problem", partial(task.problem, *given))
             check_form(task, form, piece)
         else:
             form = yield from task.problem(*given)
         form = as_joint_problem(form) if self.multiclass == "joint" else form
-        noted_call(task, "objective", "check_form", form, params)
+        call_with_error_notes(task, "objective", "check_form", form, params)
         if self.check is not None:
             self.check(form)
         return form
 
-    def _pair_kernel(self, j: int) -> ClassPairKernel | None:
+    def _pair_kernel(self, j: int) -> ClassPairGram | None:
         """Return the kernel of a pair's rows with values that all pairs share; None where they share none."""
         pieces, shared = self.pieces, self.handed.classes
         pairs, X = pieces.pairs, pieces.data.X
@@ -103,21 +103,21 @@ class FormMaker:
         if 8.0 * (X.n_entries + float(np.square(pairs.sizes.astype(float)).sum())) > CLASS_BLOCK_BYTES:
             return None
         if "blocks" not in shared:
-            shared["blocks"] = ClassKernelBlocks(self.kernel, X.take(pairs.by_class), pairs.sizes)
-        return ClassPairKernel(shared["blocks"], pairs.classes[j])
+            shared["blocks"] = ClassGramMatrices(self.kernel, X.take(pairs.by_class), pairs.sizes)
+        return ClassPairGram(shared["blocks"], pairs.classes[j])
 
     def size(self, j: int) -> tuple[int, float]:
         """Number of rows of a pair of classes, and their weight."""
         return self.pieces.sizes[j]
 
-    def at_zero(self, total: float) -> AtZero | None:
+    def at_zero(self, total: float) -> ZeroProof | None:
         """Return what is known of a pair of this weight at w = 0; None where the form or a start say more."""
         if self.handed.starts is not None or not total > 0:
             return None
-        return noted_call(self.task, "objective", "at_zero", self.params, total)
+        return call_with_error_notes(self.task, "objective", "at_zero", self.params, total)
 
 
-def _features_of_form(
+def _make_form_features(
     task: Objective, data: Data, kernel: Kernel, params: dict[str, Any], seeds: tuple[int, ...]
 ) -> Generator[None, Any, Features]:
     """Make the features of a form's rows; of an approximate kernel those of its map, which objectives take for rows."""
@@ -126,19 +126,19 @@ def _features_of_form(
         return default_features(data, kernel)
     if place is None:
         work = partial(task.features, data, kernel, params, seeded_rng(*seeds))
-        made = yield from foreign_steps(task, "objective", "features", work)
+        made = yield from steps_with_error_notes(task, "objective", "features", work)
         if class_is_foreign(type(task)):
             check_features(task, made, data)
         if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
-            check_feature_size(made.rows.largest(), made.dtype)
+            check_feature_map_size(made.rows.largest(), made.dtype)
         return made
     mapped = replace(data, X=(yield from place.rows(data.X)))
     features = default_features(mapped, Kernel("linear"))
     if own:
         work = partial(task.features, mapped, Kernel("linear"), params, seeded_rng(*seeds))
-        features = yield from foreign_steps(task, "objective", "features", work)
+        features = yield from steps_with_error_notes(task, "objective", "features", work)
     if type(features) is not LinearFeatures:
         raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
     if not features.rows.made_when_asked:
-        check_feature_size(features.rows.largest(), features.dtype)
+        check_feature_map_size(features.rows.largest(), features.dtype)
     return MappedFeatures(features.rows, features.ridge, place)

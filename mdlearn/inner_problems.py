@@ -73,13 +73,13 @@ def solve_inner(
     engine, given = requested_engine(solver, solver_options)
     runner, _ = chosen_engine(engine, given, form)
     relief, follower = relief_engines(engine, given), FOLLOWERS.get(runner.solver.name)
-    begins = [] if start is None else _starts_over(form.features, start)
+    begins = [] if start is None else _inner_problem_starts(form.features, start)
     starts = (lambda other, first, n: [begins]) if begins else None
     driver = Driver(runner, runner.check_options(given), limits, checked_seed(seed), starts, None, relief, follower)
     return (yield from driver.alone(form))
 
 
-def _starts_over(features: Features, start: Solution) -> list[Start]:
+def _inner_problem_starts(features: Features, start: Solution) -> list[Start]:
     """Starts of an inner problem from a solution over the same features."""
     kind_fits = (start.coef is None) == isinstance(features, KernelFeatures)
     found = starts_of(start, features) if kind_fits else []

@@ -15,16 +15,16 @@ import numpy as np
 from mdlearn.arguments import checked_choice
 from mdlearn.data.class_pairs import ClassPairProblems
 from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.features.kernel_approximation import approximate_kernel, check_approximation
+from mdlearn.data.features.kernel_approximation import approximate_kernel, check_kernel_approximation
 from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_kernel_parameters
-from mdlearn.data.kernel_functions import object_rows, takes_objects
+from mdlearn.data.kernel_functions import kernel_function_rows, kernel_function_takes_objects
 from mdlearn.data.validation import Data
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
-from mdlearn.driver.checked_form import check_solutions
+from mdlearn.driver.checked_form import check_form_solutions
 from mdlearn.driver.choice import Choice, choose_solver
 from mdlearn.driver.driver import Driver, DriverOutcome, Prepared, Starts
-from mdlearn.driver.limits import Limits, Shortfall
-from mdlearn.errors import FaultyProblem, class_is_foreign, is_foreign, noted_call
+from mdlearn.driver.limits import Limits, LimitShortfall
+from mdlearn.errors import FaultyProblem, call_with_error_notes, class_is_foreign, is_foreign
 from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
@@ -34,7 +34,7 @@ from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.file.schema import BUILT_IN_TASKS
 from mdlearn.model.model import Model
 from mdlearn.model.task import READERS, TASKS, Task, task_of
-from mdlearn.numerics.blas_threads import product_work, threads_for
+from mdlearn.numerics.blas_threads import blas_product_work, blas_threads_for
 from mdlearn.numerics.errstate import in_errstate_of_caller, overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import memory_error_in_words
@@ -94,13 +94,17 @@ class Call:
             raise ValueError(
                 f"objective {found.name!r} needs rows, not kernel='precomputed'; give X and another kernel"
             )
-        if takes_objects(maker):
+        if kernel_function_takes_objects(maker):
             check_objects_suffice(found, maker)
         return call
 
     def rows(self, X: Any) -> Any:
         """Return X for the readers of data: objects as rows where the kernel compares such, else X itself."""
-        return X if isinstance(self.maker, str) or not takes_objects(self.maker) else object_rows(self.maker, X)
+        return (
+            X
+            if isinstance(self.maker, str) or not kernel_function_takes_objects(self.maker)
+            else kernel_function_rows(self.maker, X)
+        )
 
     @property
     def square(self) -> bool:
@@ -110,11 +114,11 @@ class Call:
     def task(self, params: Mapping[str, Any]) -> tuple[Objective, dict[str, Any]]:
         """The objective with its hyper-parameters, checked, and those of the kernel, as given."""
         if not params.keys().isdisjoint(ARGUMENTS):
-            check_approximation(self.kernel, params)
+            check_kernel_approximation(self.kernel, params)
         if not self.objective.kernels and self.kernel != "linear" and params.get("approximation") is None:
             name = self.objective.name
             raise ValueError(f"objective {name!r} is linear; got kernel={self.kernel!r}, give kernel='linear'")
-        if takes_objects(self.maker) and params.get("approximation") is not None:
+        if kernel_function_takes_objects(self.maker) and params.get("approximation") is not None:
             name = self.maker.name
             raise ValueError(
                 f"kernel {name!r} compares objects, of which no features are made; leave out approximation"
@@ -188,7 +192,7 @@ class Fitted:
     solutions: list[Solution]  # as the objective arranges them
     mapping: FeatureMap | None  # what new rows go through
     ran: Choice  # the engine, and why it was chosen
-    shortfalls: list[Shortfall]  # what was not reached
+    shortfalls: list[LimitShortfall]  # what was not reached
 
 
 @dataclass(eq=False)
@@ -208,7 +212,7 @@ class CheckedCall:
             columns = rows
         elif X.sparse:
             rows = columns = min(rows, columns)  # products of sparse rows do not go through BLAS
-        return asked or threads_for(product_work(rows, columns))
+        return asked or blas_threads_for(blas_product_work(rows, columns))
 
     @memory_error_in_words("the kernel")
     def kernel(self, given: dict[str, Any]) -> Kernel:
@@ -234,7 +238,7 @@ class CheckedCall:
         call, limits = self.call, limits or self.call.limits
         if limits.callback is not None:
             limits = replace(limits, callback=in_errstate_of_caller(limits.callback))
-        shortfalls: list[Shortfall] = []
+        shortfalls: list[LimitShortfall] = []
 
         def driven(form: Form, later: FormMaker | None, starts: Starts | None, known: Prepared) -> Any:
             runner, choice = chosen_engine(call.engine, call.options, form)
@@ -265,9 +269,9 @@ class CheckedCall:
             outcome, ran = driven(form, turns if several else None, starts, handed.prepared)
         solutions = outcome.solutions
         if not several:
-            solutions = [noted_call(task, "objective", "arranged", one, form) for one in solutions]
+            solutions = [call_with_error_notes(task, "objective", "arranged", one, form) for one in solutions]
         if class_is_foreign(type(task)):
-            check_solutions(task, solutions, form, self.data, several)
+            check_form_solutions(task, solutions, form, self.data, several)
         params = {**filled, **kernel.params}
         return Fitted(task, params, kernel.exact, outcome, solutions, form.features.mapping(), ran, shortfalls)
 
@@ -322,6 +326,6 @@ def _starts_of_objective(task: Objective, starts: Starts) -> Starts:
     """Starts for the stages of a fit, as the objective's forms need them."""
 
     def arranged(form: Form, first: int, n: int) -> list[Any]:
-        return [noted_call(task, "objective", "starts_of", given, form) for given in starts(form, first, n)]
+        return [call_with_error_notes(task, "objective", "starts_of", given, form) for given in starts(form, first, n)]
 
     return arranged

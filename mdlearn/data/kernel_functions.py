@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.rows.object_rows import ObjectRows
-from mdlearn.errors import ForeignCall
+from mdlearn.errors import ErrorNotes
 
 
 class KernelFunction:
@@ -99,12 +99,12 @@ class KernelFunction:
         raise NotImplementedError
 
 
-def takes_objects(kernel: Any) -> bool:
+def kernel_function_takes_objects(kernel: Any) -> bool:
     """Whether a kernel, as `make_kernel` takes it, compares objects of any kind."""
     return isinstance(kernel, type) and issubclass(kernel, KernelFunction) and kernel.rows == "any"
 
 
-def object_rows(cls: type[KernelFunction], X: Any) -> ObjectRows:
+def kernel_function_rows(cls: type[KernelFunction], X: Any) -> ObjectRows:
     """Return rows of the objects that a plugin's kernel compares."""
-    with ForeignCall(cls, "kernel", "key"):
+    with ErrorNotes(cls, "kernel", "key"):
         return ObjectRows.of(X, cls().key, f"kernel {cls.name!r}")

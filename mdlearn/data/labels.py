@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn._solvers import reading
-from mdlearn.data.rows.arrays import first_word
+from mdlearn.data.rows.arrays import first_word_in_array
 from mdlearn.data.rows.rows import steps
 
 WIDE_LABELS = {**dict.fromkeys("?bBhHiIlq", np.dtype(np.int64)), **dict.fromkeys("efd", np.dtype(np.float64))}
@@ -108,7 +108,7 @@ def check_some_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """
     labels = _check_y_shape(y, n_rows, "label (-1 where it is unknown)")
     if labels.dtype.kind == "O":
-        unknown = np.array([_is_missing_label(one) or _is_minus_one(one) for one in labels.tolist()], dtype=bool)
+        unknown = np.array([_is_missing_label(one) or _is_minus_one_label(one) for one in labels.tolist()], dtype=bool)
     elif labels.dtype.kind == "f":
         unknown = np.isnan(labels)
         if not unknown.any() and (labels == -1.0).any():
@@ -123,7 +123,7 @@ def check_some_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
-def _is_minus_one(label: Any) -> bool:
+def _is_minus_one_label(label: Any) -> bool:
     """Whether a label, an object, is the number that stands for unknown in the validation of y."""
     return isinstance(label, numbers.Real) and not isinstance(label, (bool, np.bool_)) and label == -1
 
@@ -210,7 +210,7 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
             raise TypeError
         targets = given.astype(np.float64)
     except (TypeError, ValueError):
-        found = first_word(given)
+        found = first_word_in_array(given)
         at = "" if found is None else f", row {found} does not hold one"
         raise TypeError(f"y holds values of dtype {given.dtype}; regression needs real numbers{at}") from None
     if targets.shape[0] and float(np.abs(targets).max()) > LARGEST_TARGET:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.labels import check_classes, check_indicators, check_labels, check_some_labels, check_targets
-from mdlearn.data.rows.arrays import check_rows, first_word
+from mdlearn.data.rows.arrays import check_rows, first_word_in_array
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import DenseRows, Rows, selected_rows
 from mdlearn.errors import did_you_mean
@@ -138,7 +138,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
             raise TypeError
         w = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        found = first_word(sample_weight)
+        found = first_word_in_array(sample_weight)
         at = "" if found is None else f" in row {found}"
         raise TypeError(f"sample_weight holds values that are not real numbers{at}; give one number per row") from None
     if w.ndim == 0:
@@ -159,7 +159,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     return w
 
 
-def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def validate_class_factors(
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """Validate `class_weight`, a mapping or 'balanced': return the factor of each class for sample weights.
 
     'balanced' is sum(w) / (k * weighted count of the class), where k counts the classes of positive weight.
@@ -197,24 +199,24 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
     classes, codes = check_labels(y, m)
     if sample_weight is None and class_weight is None:
         check_classes(classes, partial(np.bincount, codes), m)
-        _check_two_classes(classes)
+        _validate_two_classes(classes)
         rows = np.arange(m)
         ones = np.empty(m)
         ones.fill(1.0)
         return Data(_rows_of_positive_weight(A, rows, square), codes, ones, classes, rows, m, names)
     weights = check_weights(sample_weight, m)
     check_classes(classes, partial(np.bincount, codes, weights=weights, minlength=classes.shape[0]), m)
-    counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
+    counts = weights * validate_class_factors(class_weight, classes, codes, weights)[codes]
     rows = np.flatnonzero(counts > 0)
     present = np.flatnonzero(np.bincount(codes[rows]))
     if not rows.shape[0]:
         raise ValueError("sample_weight times class_weight is zero everywhere; each class needs rows that count")
-    _check_two_classes(classes[present])
+    _validate_two_classes(classes[present])
     codes = np.searchsorted(present, codes[rows])
     return Data(_rows_of_positive_weight(A, rows, square), codes, counts[rows], classes[present], rows, m, names)
 
 
-def _check_two_classes(classes: np.ndarray, among: str = "") -> None:
+def _validate_two_classes(classes: np.ndarray, among: str = "") -> None:
     """Validate classes: raise ValueError unless there are two whose rows count."""
     if classes.shape[0] < 2:
         found = ", ".join(repr(c) for c in classes.tolist())
@@ -222,7 +224,7 @@ def _check_two_classes(classes: np.ndarray, among: str = "") -> None:
         raise ValueError(f"y has {told}; a classifier needs at least two classes")
 
 
-def check_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+def validate_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
     """Validate the input of a regression, once; `square` says that X is a precomputed Gram matrix."""
     if class_weight is not None:
         raise ValueError(f"class_weight {class_weight!r} is for classifiers; regression has sample_weight")
@@ -235,7 +237,7 @@ def check_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, s
     return Data(_rows_of_positive_weight(A, rows, square), codes, counts[rows], none, rows, m, names, targets[rows])
 
 
-def check_partly_labelled(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+def validate_partly_labelled(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
     """Validate the input of a semi-supervised task, once; `square` as for `check_data`.
 
     A class weight is for the rows that are known to be of the class.
@@ -245,17 +247,17 @@ def check_partly_labelled(X: Any, y: Any, sample_weight: Any, class_weight: Any,
     classes, codes = check_some_labels(y, m)
     counts, known = check_weights(sample_weight, m), np.flatnonzero(codes >= 0)
     check_classes(classes, partial(np.bincount, codes[known], weights=counts[known], minlength=classes.shape[0]), m)
-    counts[known] *= class_factors(class_weight, classes, codes[known], counts[known])[codes[known]]
+    counts[known] *= validate_class_factors(class_weight, classes, codes[known], counts[known])[codes[known]]
     rows = np.flatnonzero(counts > 0)
     codes = codes[rows]
     present = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=1))
-    _check_two_classes(classes[present], " of known labels")
+    _validate_two_classes(classes[present], " of known labels")
     codes = np.where(codes < 0, -1, np.searchsorted(present, codes))
     kept_rows = _rows_of_positive_weight(A, rows, square)
     return Data(kept_rows, codes, counts[rows], classes[present], rows, m, names, partial=True)
 
 
-def check_multi_label(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+def validate_multi_label(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
     """Validate the input of a multi-label task, once: y is a matrix of 0 and 1; `square` as for `check_data`."""
     if class_weight is not None:
         raise ValueError(f"class_weight {class_weight!r} is for rows of one class each; rows have sample_weight")
@@ -268,7 +270,7 @@ def check_multi_label(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, 
     return Data(kept_rows, codes, counts[rows], labels, rows, m, names, indicators=indicators[rows])
 
 
-def check_rows_alone(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+def validate_unlabelled(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
     """Validate the input of a task without labels, once: y is None, or ones; `square` as for `check_data`."""
     if class_weight is not None:
         raise ValueError(f"class_weight {class_weight!r} is for classifiers; rows without labels have sample_weight")
@@ -300,11 +302,11 @@ def _rows_of_positive_weight(A: Rows, rows: np.ndarray, square: bool) -> Rows:
     if rows.shape[0] < A.shape[0]:
         A = DenseRows(A.X[np.ix_(rows, rows)]) if isinstance(A, DenseRows) and square else selected_rows(A, rows)
     if isinstance(A, DenseRows) and square:
-        check_precomputed_gram(A.X)
+        validate_precomputed_gram(A.X)
     return A
 
 
-def check_precomputed_gram(G: np.ndarray) -> None:
+def validate_precomputed_gram(G: np.ndarray) -> None:
     """Validate a Gram matrix given as X: raise ValueError unless it is symmetric up to rounding."""
     scale = float(np.abs(np.diagonal(G)).max())
     # Products in float32 need not round (i, j) and (j, i) alike.
@@ -339,14 +341,14 @@ def check_number(
     if not (type(value) is int or (type(value) is float and not integer)):  # the usual ones need no look at classes
         value, accepted = _scalar_to_validate(value), numbers.Integral if integer else numbers.Real
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted):
-            raise TypeError(f"{_number_requirement(name, low, high, strict, integer)}; got {value!r}")
+            raise TypeError(f"{_text_of_number_validation(name, low, high, strict, integer)}; got {value!r}")
     try:
         number = float(value)
     except OverflowError:
-        wanted = _number_requirement(name, low, high, strict, integer)
+        wanted = _text_of_number_validation(name, low, high, strict, integer)
         raise ValueError(f"{wanted}; got a number too large for float64") from None
     if math.isnan(number) or number < low or number > high or (strict and number == low):
-        raise ValueError(f"{_number_requirement(name, low, high, strict, integer)}; got {value!r}")
+        raise ValueError(f"{_text_of_number_validation(name, low, high, strict, integer)}; got {value!r}")
     return int(number) if integer else number
 
 
@@ -355,7 +357,7 @@ def _scalar_to_validate(value: Any) -> Any:
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
-def _number_requirement(name: str, low: float, high: float, strict: bool, integer: bool) -> str:
+def _text_of_number_validation(name: str, low: float, high: float, strict: bool, integer: bool) -> str:
     """Text of a failed validation of a number: a number or an integer is needed, and its bounds."""
     bound = "" if low == -math.inf else f" {'>' if strict else '>='} {low:g}"
     if high < math.inf:

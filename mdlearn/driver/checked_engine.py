@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.errors import came, class_is_foreign, faulty, foreign_title, note_origin, noted, noted_call
+from mdlearn.errors import (
+    call_with_error_notes,
+    came,
+    class_is_foreign,
+    faulty,
+    note_origin,
+    title_in_error,
+    with_error_notes,
+)
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
@@ -37,18 +45,22 @@ class CheckedEngine:
     @property
     def title(self) -> str:
         """Name of the engine in errors, with the plugin that brings it."""
-        return foreign_title(self.solver, "solver")
+        return title_in_error(self.solver, "solver")
 
     def refusal(self, form: Form) -> str | None:
         """Why it cannot take a form, or None."""
-        refusal: str | None = noted_call(self.solver, "solver", "refusal", form)
+        refusal: str | None = call_with_error_notes(self.solver, "solver", "refusal", form)
         if refusal is not None and not isinstance(refusal, str):
             raise TypeError(self._fault(f"its refusal returned {refusal!r}, a text or None is needed"))
         return refusal
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """All options of the engine, with defaults filled in."""
-        ask = partial(noted_call, self.solver, "solver", "check_options") if self.foreign else self.solver.check_options
+        ask = (
+            partial(call_with_error_notes, self.solver, "solver", "check_options")
+            if self.foreign
+            else self.solver.check_options
+        )
         options: dict[str, Any] = ask(given)
         if not isinstance(options, dict) or not options.keys() >= self.solver.options.keys():
             what = f"returned {came(options)}, a dict of all options is needed"
@@ -68,7 +80,7 @@ class CheckedEngine:
         self, method: str, problem: Problem | None, begin: Callable[..., Any], *given: Any
     ) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is. Without a problem, None is all it has."""
-        work = noted(self.solver, "solver", method, begin, *given) if self.foreign else begin(*given)
+        work = with_error_notes(self.solver, "solver", method, begin, *given) if self.foreign else begin(*given)
         if type(work) is not GeneratorType and not isinstance(work, Generator):  # the second takes long
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
         waiting: Offer | None = None
@@ -106,7 +118,9 @@ class CheckedEngine:
         return self._check(step, problem)
 
     def _made(self, make: Callable[[], Report], problem: Problem) -> Report:
-        return self._check(noted(self.solver, "solver", "iterate", make) if self.foreign else make(), problem)
+        return self._check(
+            with_error_notes(self.solver, "solver", "iterate", make) if self.foreign else make(), problem
+        )
 
     def _check(self, report: Any, problem: Problem) -> Report:
         if not isinstance(report, Report):

@@ -12,7 +12,7 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
 from mdlearn.errors import came, faulty
-from mdlearn.forms.answer_faults import Fault, floats_fault, number_fault, solution_fault
+from mdlearn.forms.answer_faults import Fault, floats_answer_fault, number_answer_fault, solution_answer_fault
 from mdlearn.forms.column import Column
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.margin import BIASES, MarginForm
@@ -28,7 +28,7 @@ FEATURES = "LinearFeatures or KernelFeatures"
 
 def check_features(task: Objective, features: Any, data: Data) -> None:
     """Check in a fit the features that a foreign objective made; FaultyPlugin for others than those of all rows."""
-    fault = _features_fault(features)
+    fault = _form_features_fault(features)
     if not fault and features.n_rows != data.X.shape[0]:
         fault = f"returned features of {features.n_rows} rows, those of all {data.X.shape[0]} rows are needed"
     place = None if fault else features.mapping()
@@ -50,13 +50,13 @@ def check_form(task: Objective, form: Form, data: Data) -> None:
     """Check the form that a foreign objective wrote for a fit; FaultyPlugin says what is wrong with it."""
     own = type(task)
     if own.form is not Objective.form or own.problem is not Objective.problem:
-        fault = _form_fault(form) or (own.arranged is Objective.arranged and _number_fault(task, form, data))
+        fault = _form_fault(form) or (own.arranged is Objective.arranged and _form_number_fault(task, form, data))
         if fault:
             method = "form" if own.problem is Objective.problem else "problem"
             raise faulty(task, "objective", method, fault)
 
 
-def check_solutions(task: Objective, solutions: Sequence[Any], form: Form, data: Data, one_each: bool) -> None:
+def check_form_solutions(task: Objective, solutions: Sequence[Any], form: Form, data: Data, one_each: bool) -> None:
     """Check the solutions of a foreign objective's fit: types, number of decision values, and lengths.
 
     `one_each`: every solution is that of a pair of classes, with rows of its own.
@@ -65,22 +65,22 @@ def check_solutions(task: Objective, solutions: Sequence[Any], form: Form, data:
     method = "arranged" if own.arranged is not Objective.arranged else "form"
     if own.problem is not Objective.problem and method == "form":
         method = "problem"
-    fault = next(filter(None, map(solution_fault, solutions)), None)
+    fault = next(filter(None, map(solution_answer_fault, solutions)), None)
     if not fault and not one_each:
-        k, n = decision_values(task, data), sum(max(np.size(one.intercept), 1) for one in solutions)
+        k, n = n_decision_values(task, data), sum(max(np.size(one.intercept), 1) for one in solutions)
         if n != k:
-            fault = f"led to {n} decision value{'s' * (n > 1)} {_for_classes(task, data)}, {k} {_are(k)} needed"
-        fault = fault or _lengths_fault(solutions, place.width if place else data.X.shape[1], data.X.shape[0])
+            fault = f"led to {n} decision value{'s' * (n > 1)} {_form_for_classes(task, data)}, {k} {_are(k)} needed"
+        fault = fault or _form_lengths_fault(solutions, place.width if place else data.X.shape[1], data.X.shape[0])
     if fault:
         raise faulty(task, "objective", method, fault)
 
 
-def decision_values(task: Objective, data: Data) -> int:
+def n_decision_values(task: Objective, data: Data) -> int:
     """Return how many decision values a form's solutions need: one per class where the task has such, for two one."""
     return data.classes.shape[0] if data.several and task_of(task).by_class else 1
 
 
-def _for_classes(task: Objective, data: Data) -> str:
+def _form_for_classes(task: Objective, data: Data) -> str:
     """Words in the check of a form: what the number of its columns is for."""
     own = task_of(task)
     if own.by_class:
@@ -93,7 +93,7 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _lengths_fault(solutions: Sequence[Solution], width: int, n_rows: int) -> Fault:
+def _form_lengths_fault(solutions: Sequence[Solution], width: int, n_rows: int) -> Fault:
     """Fault of the lengths of a form's solutions over all rows."""
     lengths = {"coef": width, "alpha": n_rows, "beta": n_rows}
     for one in solutions:
@@ -107,7 +107,7 @@ def _lengths_fault(solutions: Sequence[Solution], width: int, n_rows: int) -> Fa
     return None
 
 
-def _features_fault(features: Any) -> Fault:
+def _form_features_fault(features: Any) -> Fault:
     """Fault of features in a form."""
     if isinstance(features, (LinearFeatures, KernelFeatures)):
         return None
@@ -118,18 +118,18 @@ def _form_fault(form: Any) -> Fault:
     """Fault of a form by itself."""
     if not isinstance(form, (MarginForm, Problem, Several)):
         return f"returned {came(form)}, a MarginForm, Composite, Problem or form of Several is needed"
-    fault = _features_fault(getattr(form, "features", None))
+    fault = _form_features_fault(getattr(form, "features", None))
     if fault:
         return fault
     bias = getattr(form, "bias", None)
     if bias not in BIASES:
         return f"returned a form with the bias {bias!r}, one of {', '.join(BIASES)} is needed"
     if isinstance(form, MarginForm):
-        return _columns_fault(form)
+        return _form_columns_fault(form)
     if isinstance(form, Problem):
-        values = {"at_zero": number_fault(getattr(form, "at_zero", None), what=" as at_zero")}
+        values = {"at_zero": number_answer_fault(getattr(form, "at_zero", None), what=" as at_zero")}
         unit = getattr(form, "unit", None)
-        values["unit"] = number_fault(unit, np.finfo(float).tiny, np.finfo(float).max, " as unit")
+        values["unit"] = number_answer_fault(unit, np.finfo(float).tiny, np.finfo(float).max, " as unit")
         fault = next(filter(None, values.values()), None)
     return fault or (_composite_fault(form) if isinstance(form, Composite) else None)
 
@@ -143,7 +143,7 @@ def _composite_fault(form: Composite) -> Fault:
         return f"returned a Composite of shape {form.shape}, ({p}, number of columns) is needed"
     for name in ("ridge", "beta"):
         value = getattr(form, name)
-        fault = floats_fault(value, (p,), f" as {name}")
+        fault = floats_answer_fault(value, (p,), f" as {name}")
         if not fault and (value < 0).any():
             fault = f"returned a negative number as {name}, numbers >= 0 are needed"
         if fault:
@@ -151,7 +151,7 @@ def _composite_fault(form: Composite) -> Fault:
     return None
 
 
-def _columns_fault(form: MarginForm) -> Fault:
+def _form_columns_fault(form: MarginForm) -> Fault:
     """Fault of the columns of a margin form."""
     if not isinstance(form.columns, tuple) or not all(isinstance(one, Column) for one in form.columns):
         return f"returned {came(form.columns)} as columns, a tuple of Column is needed"
@@ -164,7 +164,7 @@ def _columns_fault(form: MarginForm) -> Fault:
             arrays["offset"] = column.offset
         for name, value in arrays.items():
             if id(value) not in seen:
-                fault = floats_fault(value, shape, f" as {name} of column {j}")
+                fault = floats_answer_fault(value, shape, f" as {name} of column {j}")
                 if not fault and value.dtype != np.float64:
                     fault = f"returned {came(value)} as {name} of column {j}, float64 is needed"
                 if fault:
@@ -180,13 +180,13 @@ def _columns_fault(form: MarginForm) -> Fault:
     return None
 
 
-def _number_fault(task: Objective, form: Any, data: Data) -> Fault:
+def _form_number_fault(task: Objective, form: Any, data: Data) -> Fault:
     """Fault of a form whose columns are not one per class, as far as it tells before it is solved."""
-    n, k = -1, decision_values(task, data)
+    n, k = -1, n_decision_values(task, data)
     if isinstance(form, Composite):
         n = form.shape[1]
     elif isinstance(form, MarginForm):
         n = len(form.columns)
     if n in (-1, k):
         return None
-    return f"returned {n} column{'s' * (n != 1)} {_for_classes(task, data)}, {k} {_are(k)} needed"
+    return f"returned {n} column{'s' * (n != 1)} {_form_for_classes(task, data)}, {k} {_are(k)} needed"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import FaultyProblem
-from mdlearn.forms.base import has_foreign
+from mdlearn.forms.base import overrides_problem_base
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.forms.proof import Certificate, Solution
 
@@ -36,12 +36,12 @@ CERTIFYING_METHODS = (
 
 def checked_problem(problem: Problem, form: Form) -> Any:
     """Return a problem as it is where its certificates are mdlearn's own, else one that checks and labels them."""
-    return CheckedProblem(problem, form.features.dtype) if certifies_itself(type(problem)) else problem
+    return CheckedProblem(problem, form.features.dtype) if problem_certifies_itself(type(problem)) else problem
 
 
-def certifies_itself(cls: type) -> bool:
+def problem_certifies_itself(cls: type) -> bool:
     """Whether a problem's class has certificates that are made by code of a plugin."""
-    return has_foreign(cls, *CERTIFYING_METHODS)
+    return overrides_problem_base(cls, *CERTIFYING_METHODS)
 
 
 class CheckedProblem:

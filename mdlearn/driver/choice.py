@@ -12,8 +12,8 @@ import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.driver.checked_engine import CheckedEngine
-from mdlearn.errors import came, class_is_foreign, faulty, noted_call
-from mdlearn.forms.answer_faults import number_fault
+from mdlearn.errors import call_with_error_notes, came, class_is_foreign, faulty
+from mdlearn.forms.answer_faults import number_answer_fault
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form, Problem, Several, problems_of
 from mdlearn.solvers.base import Claim, Solver
@@ -62,10 +62,10 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
         if cls.claims is Solver.claims or (given and not given.keys() <= cls.options.keys()):
             continue
         engine = own or cls()
-        claim = engine.claims(form) if own else _foreign_claim(engine, form)
+        claim = engine.claims(form) if own else _foreign_claim_for_choice(engine, form)
         if claim is not None:
             asked[cls.name] = claim.operations
-            cost = bool(given) and _lacks_memory(engine, form, given), claim.operations
+            cost = bool(given) and _choice_lacks_memory(engine, form, given), claim.operations
             if cost < least:
                 best, chosen, least = claim, engine, cost
     if best is None and given:
@@ -92,7 +92,7 @@ def _engines_to_ask(
     return dict.fromkeys([cls.name for cls in engines]), candidates
 
 
-def _lacks_memory(engine: Solver, form: Form, given: Mapping[str, Any]) -> bool:
+def _choice_lacks_memory(engine: Solver, form: Form, given: Mapping[str, Any]) -> bool:
     """Whether options leave an engine too little memory to be chosen; how much there is at all does not count."""
     options = CheckedEngine(engine).check_options(dict(given))
     try:
@@ -104,21 +104,21 @@ def _lacks_memory(engine: Solver, form: Form, given: Mapping[str, Any]) -> bool:
     return False
 
 
-def _foreign_claim(engine: Solver, form: Form) -> Claim | None:
+def _foreign_claim_for_choice(engine: Solver, form: Form) -> Claim | None:
     """Claim of a plugin's engine, checked, for the choice; one that it inherits from mdlearn's is not its own."""
     if engine.claims.__module__.startswith("mdlearn."):
         return None
-    claim: Claim | None = noted_call(engine, "solver", "claims", form)
+    claim: Claim | None = call_with_error_notes(engine, "solver", "claims", form)
     if claim is not None:
-        check_claim(engine, claim, form)
+        check_claim_for_choice(engine, claim, form)
     return claim
 
 
-def check_claim(engine: Solver, claim: Any, form: Form) -> None:
+def check_claim_for_choice(engine: Solver, claim: Any, form: Form) -> None:
     """Check the claim by which an engine of a plugin wants to be chosen: FaultyPlugin says what is wrong with it."""
     if not isinstance(claim, Claim):
         raise faulty(engine, "solver", "claims", f"returned {came(claim)}, a Claim or None is needed")
-    fault = number_fault(claim.operations, np.finfo(float).tiny, np.finfo(float).max, " as operations")
+    fault = number_answer_fault(claim.operations, np.finfo(float).tiny, np.finfo(float).max, " as operations")
     if not fault and not (isinstance(claim.reason, str) and claim.reason):
         fault = f"returned {came(claim.reason)} as reason, a text that is not empty is needed"
     refusal = None if fault else CheckedEngine(engine).refusal(form)

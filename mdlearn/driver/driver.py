@@ -16,11 +16,11 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.driver.checked_problem import checked_problem
 from mdlearn.driver.incumbent import Incumbent
-from mdlearn.driver.limits import OUT_OF_TIME, LimitedRun, Limits, Shortfall
+from mdlearn.driver.limits import OUT_OF_TIME, LimitedRun, Limits, LimitShortfall
 from mdlearn.driver.threads import run_in_threads
 from mdlearn.errors import FaultyProblem, class_is_foreign
 from mdlearn.forms.problem import Form, Problem, problems_of
-from mdlearn.forms.proof import AtZero, Certificate, Solution, Start, State, ZeroSolutions, combine_proofs, fit_history
+from mdlearn.forms.proof import Certificate, ProvenZeros, Solution, Start, State, ZeroProof, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished, with_heartbeat
@@ -63,7 +63,7 @@ class DriverOutcome:
     history: list[State]
     n_iter: int
     stopped: str
-    shortfall: Shortfall | None
+    shortfall: LimitShortfall | None
 
 
 class LaterProblems(Protocol):
@@ -78,7 +78,7 @@ class LaterProblems(Protocol):
     def size(self, j: int) -> tuple[int, float]:
         """Return the number of rows of a problem, and their weight."""
 
-    def at_zero(self, total: float) -> AtZero | None:
+    def at_zero(self, total: float) -> ZeroProof | None:
         """Return what is known at w = 0 of a problem whose rows have this weight; None: that takes its form."""
 
 
@@ -176,7 +176,7 @@ class Driver(LimitedRun):
             return 1
         return at_once
 
-    def _fell_short(self, certificate: Certificate, exact: bool) -> Shortfall | None:
+    def _fell_short(self, certificate: Certificate, exact: bool) -> LimitShortfall | None:
         """Say why the gap was not reached, and what to do."""
         broke = self.engine.broke
         ended = self.stopped or broke or self.reason
@@ -264,7 +264,7 @@ class Driver(LimitedRun):
             if one is None and later is not None and j:
                 size = later.size(j)
                 if size not in equal:
-                    blanks = blanks or ZeroSolutions(found[0].solution, self.limits.tol)
+                    blanks = blanks or ProvenZeros(found[0].solution, self.limits.tol)
                     zero = later.at_zero(size[1])
                     equal[size] = zero and _Solved(blanks.solution(size[0], zero), zero.value, zero.hard)
                 one = equal[size]

@@ -50,7 +50,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Shortfall:
+class LimitShortfall:
     """Limit that ended a fit before it reached its gap: the reason, and what to do.
 
     Attributes
@@ -129,7 +129,7 @@ class LimitedRun:
 
     def shortfall(
         self, title: str, certificate: Certificate, published: bool, exact: bool, ended: str, advice: str = "allow more"
-    ) -> Shortfall | None:
+    ) -> LimitShortfall | None:
         """Say why the gap was not reached, and what to do; a published end that was asked for is no surprise.
 
         Parameters
@@ -156,4 +156,4 @@ class LimitedRun:
         gap = certificate.gap
         if gap <= self.limits.tol:  # of all problems together; one of them missed it
             gap = max((part.gap for part in certificate.parts), default=gap)
-        return Shortfall(title, measure, gap, self.limits.tol, ended, advice)
+        return LimitShortfall(title, measure, gap, self.limits.tol, ended, advice)

@@ -113,7 +113,7 @@ class Progress:
 def _progress_bar_class() -> Any:
     """Class of the driver's progress bar: for a terminal, for a notebook that can show one, or None."""
     try:
-        if sys.stderr.isatty() and _terminal_columns() > 0:
+        if sys.stderr.isatty() and _progress_bar_width() > 0:
             from tqdm import tqdm
         elif "ipykernel" in sys.modules and find_spec("ipywidgets") is not None:
             from tqdm.notebook import tqdm
@@ -125,7 +125,7 @@ def _progress_bar_class() -> Any:
     return type("Bar", (tqdm,), {"monitor_interval": 0})
 
 
-def _terminal_columns() -> int:
+def _progress_bar_width() -> int:
     """Width of the terminal in columns, for the driver's progress bar; 80 where the terminal does not report one."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns

@@ -19,13 +19,16 @@ SLICE = 0.01
 ITEM, END, ERROR = "item", "end", "error"
 
 
-def never_enough() -> bool:
+def never_enough_in_threads() -> bool:
     """Default of `enough` for generators in threads: all are run, whatever comes."""
     return False
 
 
 def run_in_threads(
-    works: Sequence[Generator[Item, None, Result]], at_once: int, share: int, enough: Callable[[], bool] = never_enough
+    works: Sequence[Generator[Item, None, Result]],
+    at_once: int,
+    share: int,
+    enough: Callable[[], bool] = never_enough_in_threads,
 ) -> Generator[Item, None, list[Result | None]]:
     """Run generators in threads, `at_once` of them begun and unfinished at a time, each in one thread at a time.
 
@@ -93,14 +96,14 @@ def _serve_in_thread(
         try:
             with blas_threads(share):
                 while k is not None:
-                    done.put((k, *_advance_generator(works[k])))
+                    done.put((k, *_advance_generator_in_thread(works[k])))
                     k = tasks.get()
         except BaseException as error:
             done.put((-1, ERROR, error))
     tasks.put(None)  # for the next thread
 
 
-def _advance_generator(work: Generator[Any, None, Any]) -> tuple[str, Any]:
+def _advance_generator_in_thread(work: Generator[Any, None, Any]) -> tuple[str, Any]:
     """Run a generator in its thread until it has an item, ends or has had its slice."""
     end = time.perf_counter() + SLICE
     try:

@@ -12,10 +12,10 @@ import numpy as np
 
 from mdlearn.errors import is_foreign
 from mdlearn.forms.answer_faults import check_answers
-from mdlearn.forms.proof import Certificate, Solution, Start, gap_between, judge
+from mdlearn.forms.proof import Certificate, Solution, Start, judge, proven_gap
 
 
-def has_foreign(cls: type, *methods: str) -> bool:
+def overrides_problem_base(cls: type, *methods: str) -> bool:
     """Whether a plugin writes one of these methods of a problem's class, which need not have them all."""
     owners = (next((one for one in cls.__mro__ if name in vars(one)), Problem) for name in methods)
     return any(map(is_foreign, owners))
@@ -161,7 +161,7 @@ class Problem(ABC):
 
     def gap_of(self, objective: float, lower: float) -> float:
         """Return the gap of that certificate; not a number is no proof."""
-        return gap_between(objective, lower, self.reference, self.hard)
+        return proven_gap(objective, lower, self.reference, self.hard)
 
     def joined(self, primal: Solution, proof: Solution, tol: float) -> Solution:
         """Return a solution with the bound of another and its multipliers, where that bound is the larger one."""

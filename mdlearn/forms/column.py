@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from mdlearn.data.rows.rows import read_only_view
+from mdlearn.data.rows.rows import read_only_rows
 from mdlearn.errors import came
-from mdlearn.forms.losses import CURVED, TERM_CLASSES, Term, check_terms, table_of_terms
-from mdlearn.forms.proof import Start, gap_between
+from mdlearn.forms.losses import CURVED, TERM_CLASSES, Term, check_loss_terms, table_of_terms
+from mdlearn.forms.proof import Start, proven_gap
 from mdlearn.forms.row_terms import RowTerms
 from mdlearn.numerics.lazy_property import kept, quick_init
 
@@ -93,7 +93,7 @@ class Column:
             value = own[name]
             if not isinstance(value, np.ndarray):
                 raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(value)}")
-            own[name] = read_only_view(value)
+            own[name] = read_only_rows(value)
         sides, thresholds, kinds, hard = list[int](), list[float](), set[str](), False
         for t in terms:
             if type(t) in TERM_CLASSES:
@@ -103,12 +103,12 @@ class Column:
                 if t.weight > 0:
                     kinds.add(t.kind)
             else:
-                check_terms((t,))  # the check of a foreign form tells of others
+                check_loss_terms((t,))  # the check of a foreign form tells of others
         if self.offset is not None and hard:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         weights, shifts = (None, None) if by_row is None else (by_row.weights, by_row.shifts)
         each = (self.counts,) * len(terms) if weights is None else np.multiply(weights, self.counts, order="C")
-        total, numbers = float(self.counts.sum()), read_only_view(np.array([sides, thresholds], float))
+        total, numbers = float(self.counts.sum()), read_only_rows(np.array([sides, thresholds], float))
         own.update(by_row=by_row, terms=terms, total=total, shares=tuple(zip(terms, each)), sides=numbers[0])
         own.update(thresholds=numbers[1], shifts=shifts, level=self.offset is None and shifts is None)
         own.update(kinds=frozenset(kinds), hard=hard, kappa=2.0 * self.variance / total if total > 0 else 0.0)
@@ -122,7 +122,7 @@ class Column:
     def pull(self) -> np.ndarray:
         """a c_i / m, what the mean term adds to every multiplier; with an offset, what its variance adds as well."""
         pull = self.mean / self.total * self.counts
-        return read_only_view(pull if self.offset is None else pull - self.spread(self.deviations))
+        return read_only_rows(pull if self.offset is None else pull - self.spread(self.deviations))
 
     @kept
     def pulled(self) -> bool:
@@ -133,7 +133,7 @@ class Column:
     def deviations(self) -> np.ndarray:
         """Offsets less their mean, centred twice: rounding of a large mean would be a multiplier of its own."""
         assert self.offset is not None
-        return read_only_view(self.centre(self.centre(self.offset)))
+        return read_only_rows(self.centre(self.centre(self.offset)))
 
     @kept
     def quadratic(self) -> bool:
@@ -190,7 +190,7 @@ class Column:
     def _by_terms(self, found: list[np.ndarray]) -> np.ndarray:
         """Numbers of all terms in all rows as one array, shape (T, m)."""
         whole = found[0][None] if len(found) == 1 else np.array(found).reshape(-1, self.y.shape[0])
-        return read_only_view(whole)
+        return read_only_rows(whole)
 
     @kept
     def table(self) -> np.ndarray | None:
@@ -198,13 +198,13 @@ class Column:
         if self.hard or not self.level or self.by_row is not None:
             return None
         table = table_of_terms(self.terms)
-        return read_only_view(table) if 0 < len(table) == len(self.terms) else None
+        return read_only_rows(table) if 0 < len(table) == len(self.terms) else None
 
     @kept
     def kinks(self) -> np.ndarray:
         """Values of y f at which margins reach the thresholds: (T, 1), or (T, m) where they differ from row to row."""
         kinks = self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset)
-        return read_only_view(kinks if self.shifts is None else kinks + self.shifts)
+        return read_only_rows(kinks if self.shifts is None else kinks + self.shifts)
 
     def margins_of_terms(self, z: np.ndarray) -> Iterable[np.ndarray]:
         """Margins z as every term has them, less what its threshold is higher by in a row."""
@@ -340,7 +340,7 @@ class Column:
 
     def relative_gap(self, objective: float, lower: float) -> float:
         """Relative gap of an engine's own estimates."""
-        return gap_between(objective, lower, self.at_zero, self.hard)
+        return proven_gap(objective, lower, self.at_zero, self.hard)
 
     def margins(self, scores: np.ndarray) -> np.ndarray:
         """z at scores y f."""
@@ -362,6 +362,6 @@ class _ClassColumn(Column):
     def __getattr__(self, name: str) -> np.ndarray:
         if name != "y":
             raise AttributeError(f"a column has no attribute {name!r}")
-        signs = read_only_view(np.where(self.codes == self.positive, 1.0, -1.0))
+        signs = read_only_rows(np.where(self.codes == self.positive, 1.0, -1.0))
         vars(self)["y"] = signs
         return signs

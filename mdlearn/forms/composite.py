@@ -30,7 +30,7 @@ from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
 from mdlearn.errors import is_foreign
 from mdlearn.forms.base import Problem, array_fault
 from mdlearn.forms.certificates.rounding import to_type
-from mdlearn.forms.joint.composite_point import CompositeEvaluation, CompositePoint, row_lengths, tangent_at_zero
+from mdlearn.forms.joint.composite_point import CompositeEvaluation, CompositePoint, point_tangent_at_zero, row_lengths
 from mdlearn.forms.joint.visited import VisitedEvaluations
 from mdlearn.forms.proof import Certificate, Solution, Start, judge, judge_residual
 from mdlearn.numerics.errstate import overflow_errstate
@@ -245,10 +245,10 @@ class Composite(Problem):
 
         Here: the minimum of a tangent, mixed with that of the anchor, or what h is nowhere below.
         """
-        G, constant, sizes = look.gradient, tangent_at_zero(look), look.sizes
+        G, constant, sizes = look.gradient, point_tangent_at_zero(look), look.sizes
         if anchor is not None and self.steepness(look) > 1.0:
             share = self._share(G, anchor.gradient)
-            constant += share * (tangent_at_zero(anchor) - constant)
+            constant += share * (point_tangent_at_zero(anchor) - constant)
             G = G + share * (anchor.gradient - G)
             sizes = np.maximum(sizes, anchor.sizes)
         elif self.floor > -math.inf and self.steepness(look) > 1.0:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mdlearn.forms.given_checks import COMPARED_MARGINS, Function, check_conjugate, check_functions, given_values
+from mdlearn.forms.given_checks import COMPARED_MARGINS, Function, check_conjugate, check_functions, check_given_values
 from mdlearn.forms.native import NativeFunction, NativeSums
 
 FAR_MARGINS = np.geomspace(8.5, 1e100, 600)
@@ -79,15 +79,15 @@ class GivenLoss:
 
     def value(self, t: np.ndarray) -> np.ndarray:
         """f(t)."""
-        return given_values(self._value, "value", t)
+        return check_given_values(self._value, "value", t)
 
     def derivative(self, t: np.ndarray) -> np.ndarray:
         """f'(t); beyond the margins where f is finite, that at the last of them."""
-        return given_values(self._derivative, "derivative", np.clip(t, *self.domain))
+        return check_given_values(self._derivative, "derivative", np.clip(t, *self.domain))
 
     def second(self, t: np.ndarray) -> np.ndarray:
         """f''(t)."""
-        return np.maximum(given_values(self._second, "second", np.clip(t, *self.domain)), 0.0)
+        return np.maximum(check_given_values(self._second, "second", np.clip(t, *self.domain)), 0.0)
 
     def terms(self, weight: float) -> tuple[GivenTerm, ...]:
         """Return the loss as `Terms.loss` takes it.
@@ -112,7 +112,7 @@ class GivenLoss:
         """min_t f(t) - s t for slopes s that f has, minus the conjugate; errors are to the safe side."""
         if self._conjugate is None:
             return self._least(slopes)
-        found = -given_values(self._conjugate, "conjugate", slopes)
+        found = -check_given_values(self._conjugate, "conjugate", slopes)
         unknown = ~np.isfinite(found)  # formulas fail at the ends: 0 ln 0
         if unknown.any():
             found[unknown] = self._least(slopes[unknown])
@@ -157,7 +157,7 @@ class GivenLoss:
     def _tabulate(self) -> None:
         """Note slopes at many margins, where the loss is finite, and on which sides of its minimum it has any."""
         grid = np.concatenate([-FAR_MARGINS[::-1], COMPARED_MARGINS, FAR_MARGINS])
-        looks = [given_values(f, "value", grid) for f in (self._value, self._derivative, self._second)]
+        looks = [check_given_values(f, "value", grid) for f in (self._value, self._derivative, self._second)]
         broken = grid[~np.isfinite(looks).all(axis=0)]
         first, last = broken[broken < 0].max(initial=-np.inf), broken[broken > 0].min(initial=np.inf)
         inside = (grid > first) & (grid < last)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mdlearn.errors import came, note_once
+from mdlearn.errors import add_error_note, came
 
 Function = Callable[[np.ndarray], np.ndarray]
 COMPARED_MARGINS = np.linspace(-8.0, 8.0, 321)
@@ -22,7 +22,7 @@ REAL_KINDS = "biuf"
 """Kinds of dtypes that functions of a loss may return."""
 
 
-def given_values(function: Function, name: str, t: np.ndarray) -> np.ndarray:
+def check_given_values(function: Function, name: str, t: np.ndarray) -> np.ndarray:
     """Check and return the values of a function given as a loss, one per margin; margins are lent for reading only."""
     lent = t.view()
     lent.flags.writeable = False
@@ -30,7 +30,7 @@ def given_values(function: Function, name: str, t: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             found = np.asarray(function(lent))
     except Exception as error:
-        note_once(error, f"{name} of a given loss")
+        add_error_note(error, f"{name} of a given loss")
         raise
     if found.dtype.kind not in REAL_KINDS:
         raise TypeError(f"{name} of a given loss needs to return real numbers; it returned {came(found)}")
@@ -51,12 +51,12 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
     functions = {"value": value, "derivative": derivative, "second": second}
     wide = np.concatenate([COMPARED_MARGINS, np.linspace(-FINITE_MARGIN, FINITE_MARGIN, 101)])
     for name, function in functions.items():
-        found = given_values(function, name, wide)
+        found = check_given_values(function, name, wide)
         if not np.isfinite(found).all():
             at = wide[~np.isfinite(found)][0]
             raise ValueError(f"{name} of a given loss is not finite at the margin {at:g}; it needs to be up to 50")
     f, df, ddf = (
-        np.array([given_values(function, name, t) for t in (COMPARED_MARGINS, COMPARED_MARGINS + COMPARED_STEP)])
+        np.array([check_given_values(function, name, t) for t in (COMPARED_MARGINS, COMPARED_MARGINS + COMPARED_STEP)])
         for name, function in functions.items()
     )
     rounding = (
@@ -65,9 +65,11 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
     # Whatever the shape, the mean slope is near those at the ends; 1e-6 is for slopes that turn in between.
     mean, spare = (f[1] - f[0]) / COMPARED_STEP, 1e-6 * (1.0 + np.abs(df).max(axis=0)) + rounding
     if ((mean < df.min(axis=0) - spare) | (mean > df.max(axis=0) + spare)).any():
-        before = given_values(value, "value", COMPARED_MARGINS - COMPARED_STEP)
+        before = check_given_values(value, "value", COMPARED_MARGINS - COMPARED_STEP)
         rates = (df[1] - df[0]) / COMPARED_STEP, (f[1] - 2.0 * f[0] + before) / COMPARED_STEP**2
-        raise ValueError(_sentence_by_second(second, *rates, 8.0 * EPS / COMPARED_STEP**2 * float(np.abs(f).mean())))
+        raise ValueError(
+            _given_derivative_sentence(second, *rates, 8.0 * EPS / COMPARED_STEP**2 * float(np.abs(f).mean()))
+        )
     falls = df[1] - df[0] < -rounding
     if falls.any():
         at = COMPARED_MARGINS[falls][0]
@@ -75,7 +77,7 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
     steepest = _check_no_kinks(derivative)
     rate, middle = (
         (df[1] - df[0]) / COMPARED_STEP,
-        given_values(second, "second", COMPARED_MARGINS + 0.5 * COMPARED_STEP),
+        check_given_values(second, "second", COMPARED_MARGINS + 0.5 * COMPARED_STEP),
     )
     most, least = np.maximum(ddf.max(axis=0), middle), np.minimum(ddf.min(axis=0), middle)
     room = 0.01 * most + 1e-6 * (1.0 + np.abs(ddf).max()) + rounding
@@ -87,12 +89,16 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
     return max(steepest, float(ddf.max()))
 
 
-def _sentence_by_second(second: Function, of_derivative: np.ndarray, of_value: np.ndarray, rounding: float) -> str:
+def _given_derivative_sentence(
+    second: Function, of_derivative: np.ndarray, of_value: np.ndarray, rounding: float
+) -> str:
     """Sentence on a given loss whose derivative is not that of its value: the one that `second` belongs to is right.
 
     The rates of change are those of the derivative, and of the slope of the value.
     """
-    after, before = (given_values(second, "second", COMPARED_MARGINS + share * COMPARED_STEP) for share in (0.5, -0.5))
+    after, before = (
+        check_given_values(second, "second", COMPARED_MARGINS + share * COMPARED_STEP) for share in (0.5, -0.5)
+    )
     ours = float(np.abs(of_derivative - after).mean())
     values = float(np.abs(of_value - 0.5 * (before + after)).mean())
     noise, hint = 1e-7 * (1.0 + float(np.abs(after).max())) + rounding, "with respect to the margin, and not negated"
@@ -110,7 +116,7 @@ def _check_no_kinks(derivative: Function) -> float:
     """
 
     def slope(t: np.ndarray) -> np.ndarray:
-        return given_values(derivative, "derivative", t)
+        return check_given_values(derivative, "derivative", t)
 
     (low, high), steepest = (COMPARED_MARGINS[:-1], COMPARED_MARGINS[1:]), 0.0
     for turn in range(KINK_HALVINGS):
@@ -130,7 +136,7 @@ def _check_no_kinks(derivative: Function) -> float:
 
 def check_conjugate(conjugate: Function, t: np.ndarray, f: np.ndarray, s: np.ndarray) -> None:
     """Raise ValueError unless a given loss has f*(s) = s t - f(t), values f and slopes s at margins t, where finite."""
-    found = given_values(conjugate, "conjugate", s)
+    found = check_given_values(conjugate, "conjugate", s)
     room, known = 1e-8 * (1.0 + np.abs(s * t) + np.abs(f)), np.isfinite(found)
     wrong = known & ~(np.abs(found - (s * t - f)) <= room)
     if wrong.any():

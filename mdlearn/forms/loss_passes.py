@@ -48,12 +48,15 @@ class LossPass:
         self.numbers = np.zeros((max(len(own) for own in declared), len(columns), 5))
         # Classes against the rest have one tuple of terms, which thousands of them need not read anew.
         which = {id(c.terms): j for j, c in enumerate(columns)}
-        own_numbers = {key: _numbers_of_compiled_pass(declared[j]) for key, j in which.items()}
-        steepest = {key: _steepest_declared(declared[j]) + _steepest_given(self.given[j]) for key, j in which.items()}
+        own_numbers = {key: _loss_pass_numbers(declared[j]) for key, j in which.items()}
+        steepest = {
+            key: _loss_pass_steepest_declared(declared[j]) + _loss_pass_steepest_given(self.given[j])
+            for key, j in which.items()
+        }
         for j, c in enumerate(columns):
             self.numbers[: len(declared[j]), j] = own_numbers[id(c.terms)]
         self.steepest = np.array([steepest[id(c.terms)] for c in columns])
-        reaches = [_reach_of_slopes(t) for j in which.values() for t in declared[j]]
+        reaches = [_loss_pass_reach(t) for j in which.values() for t in declared[j]]
         reaches += [t.reach for j in which.values() for t in self.given[j]]
         self.reach = max(reaches, default=1.0)
         self.floors = np.array([sum(t.weight * t.floor for t in own) for own in self.given], dtype=np.float64)
@@ -97,7 +100,7 @@ class LossPass:
                         A[:, j] += sum(np.minimum(term.curvatures(z, each), INFINITE_DERIVATIVE) for term in own)
 
 
-def _steepest_given(terms: Sequence[Any]) -> float:
+def _loss_pass_steepest_given(terms: Sequence[Any]) -> float:
     """Largest second derivative in a loss pass of given terms; both sides of one loss have none at the same margin."""
     sides: dict[object, dict[int, float]] = {}
     for term in terms:
@@ -106,18 +109,18 @@ def _steepest_given(terms: Sequence[Any]) -> float:
     return sum(max(own.values()) for own in sides.values())
 
 
-def _reach_of_slopes(term: Term) -> float:
+def _loss_pass_reach(term: Term) -> float:
     """Margin up to which slopes of a declared loss term change, for a loss pass."""
     return abs(term.threshold) + 40.0 / getattr(term, "alpha", 40.0)
 
 
-def _numbers_of_compiled_pass(terms: list[Term]) -> np.ndarray:
+def _loss_pass_numbers(terms: list[Term]) -> np.ndarray:
     """Loss terms as numbers that the compiled loss pass reads, (T, 5)."""
     side, threshold, _, rise, height, sharpness = table_of_terms(terms).T
     return np.transpose((height > 0, height + 0.5 * rise, side, threshold, sharpness + (rise > 0)))
 
 
-def _steepest_declared(terms: Sequence[Term]) -> float:
+def _loss_pass_steepest_declared(terms: Sequence[Term]) -> float:
     """Largest second derivative in a loss pass of declared terms."""
     logistic = sum(t.steepest for t in terms if t.kind == "logistic")
     squared = [t for t in terms if t.kind == "squared"]

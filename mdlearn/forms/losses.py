@@ -20,7 +20,7 @@ import numpy as np
 from mdlearn._solvers import hinges, logistic
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm
-from mdlearn.forms.proof import AtZero
+from mdlearn.forms.proof import ZeroProof
 from mdlearn.numerics.lazy_property import quick_init
 
 
@@ -222,7 +222,7 @@ def table_of_terms(terms: Iterable[Term]) -> np.ndarray:
     return np.array([t.numbers for t in terms if not isinstance(t, GivenTerm)]).reshape(-1, 6)
 
 
-def check_terms(terms: Any) -> None:
+def check_loss_terms(terms: Any) -> None:
     """Check that loss terms are of no class derived from the three: compiled engines read numbers, not methods.
 
     Raises
@@ -274,9 +274,9 @@ class Terms:
             object.__setattr__(self, "loss", tuple(self.loss))
         if isinstance(self.coefficient_terms, list):
             object.__setattr__(self, "coefficient_terms", tuple(self.coefficient_terms))
-        check_terms(self.loss)
+        check_loss_terms(self.loss)
 
-    def at_zero(self, total: float) -> AtZero:
+    def at_zero(self, total: float) -> ZeroProof:
         """Return what is known at w = 0 of a problem of classification, without its rows.
 
         Parameters
@@ -286,12 +286,12 @@ class Terms:
 
         Returns
         -------
-        AtZero
+        ZeroProof
         """
         zero, counts = np.zeros(1), np.array([total])  # there all rows are one
         value = self.unit * float(sum(one.value(zero, counts) for one in self.loss))
         lower = -np.inf if self.mean > 0 else self.unit * float(sum(one.bound(zero, counts) for one in self.loss))
-        return AtZero(value, lower, any(one.hard for one in self.loss))
+        return ZeroProof(value, lower, any(one.hard for one in self.loss))
 
 
 def _sigmoid(t: np.ndarray) -> np.ndarray:

@@ -190,7 +190,7 @@ def best_bias_shift(column: Column, z: np.ndarray) -> float:
         slope -= term.weight * float(own[column.y * term.side > 0].sum())
     at, jump = np.concatenate(knots), np.concatenate(jumps)
     flat = 1e-10 * float(jump.sum())
-    at, jump, slope = _knots_near_zero_slope(at, jump, slope, flat)
+    at, jump, slope = _margin_intercept_knots(at, jump, slope, flat)
     order = at.argsort(kind="stable")
     at, slopes = at[order], slope + jump[order].cumsum()
     first = int(slopes.searchsorted(-flat))
@@ -203,7 +203,7 @@ def best_bias_shift(column: Column, z: np.ndarray) -> float:
     return float(0.5 * (at[first] + high)) if last < at.shape[0] else float(at[first])
 
 
-def _knots_near_zero_slope(
+def _margin_intercept_knots(
     at: np.ndarray, jump: np.ndarray, slope: float, flat: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Knots of a MarginForm's free intercept around the one where the slope reaches 0, and the slope before them.

@@ -165,7 +165,7 @@ def _check_native_owner(function: Any, owner: Any) -> None:
         "lock; compile it (C, Cython, numba.cfunc), or give the loss as NumPy functions"
     )
     if isinstance(function, FROM_CTYPES):
-        kept = list(_kept_by_ctypes(function, set()))
+        kept = list(_kept_by_native_function(function, set()))
         if any(type(one).__name__ == "CThunkObject" or isinstance(one, ctypes.PyDLL) for one in kept):
             raise python
         if not any(isinstance(one, ctypes.CDLL) for one in kept):
@@ -180,7 +180,7 @@ def _check_native_owner(function: Any, owner: Any) -> None:
             raise TypeError("a function of cffi does not keep its library loaded; give the library as owner=lib")
 
 
-def _kept_by_ctypes(one: Any, seen: set[int]) -> Any:
+def _kept_by_native_function(one: Any, seen: set[int]) -> Any:
     """Everything that the ctypes object of a native function keeps alive."""
     if id(one) in seen:
         return
@@ -188,4 +188,4 @@ def _kept_by_ctypes(one: Any, seen: set[int]) -> Any:
     yield one
     objects = getattr(one, "_objects", None)
     for other in objects.values() if isinstance(objects, dict) else ():
-        yield from _kept_by_ctypes(other, seen)
+        yield from _kept_by_native_function(other, seen)

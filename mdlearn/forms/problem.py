@@ -23,8 +23,8 @@ from mdlearn.forms.certificates.certified_solution import (
 from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.certificates.representer import FACTORED_COLUMNS, MOST_STEPS
 from mdlearn.forms.certificates.separability import check_separable, check_separable_by_program, check_separated
-from mdlearn.forms.certificates.unboundedness import check_attained
-from mdlearn.forms.certificates.without_ridge import corrections_are_cheap
+from mdlearn.forms.certificates.unboundedness import check_unbounded_multipliers
+from mdlearn.forms.certificates.without_ridge import cheap_without_ridge
 from mdlearn.forms.joint.margin_composite import MarginComposite
 from mdlearn.forms.margin import Column, MarginForm, Point, best_bias_shift, started_point, zero_point
 from mdlearn.forms.penalised.problem import PenalisedProblem
@@ -93,7 +93,7 @@ class ColumnProblem(Problem):
         form, column = self.form, self.part
         if not column.pulled:
             return self.bounds_at_start()[1]
-        if not corrections_are_cheap(form) if form.ridge == 0 else not form.features.ready:
+        if not cheap_without_ridge(form) if form.ridge == 0 else not form.features.ready:
             return -math.inf
         lower = feasible_dual(form, column, np.zeros(column.caps.shape), np.zeros(column.counts.shape)).lower
         return -math.inf if math.isnan(lower) else lower
@@ -118,7 +118,7 @@ class ColumnProblem(Problem):
     @property
     def corrects(self) -> bool:
         """Whether multipliers of every point are corrected: without a ridge their sums have to be 0."""
-        return bool(self.form.ridge == 0 and self.form.features.ready and corrections_are_cheap(self.form))
+        return bool(self.form.ridge == 0 and self.form.features.ready and cheap_without_ridge(self.form))
 
     def stored_bound(self, point: Any, lower: float) -> float:
         """Bound as the certificate states it: two passes where rounding of so long multipliers may show in it."""
@@ -185,7 +185,7 @@ class ColumnProblem(Problem):
         if self.hard:
             check_separated(self.form, self.part, solution)
         elif self.form.ridge == 0 and solution.beta is not None:
-            check_attained(self.form, self.part, solution.beta)
+            check_unbounded_multipliers(self.form, self.part, solution.beta)
 
 
 def problems_of(form: Form) -> tuple[Problem, ...]:

@@ -112,7 +112,7 @@ class Solution:
     extras: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def gap_between(objective: float, lower: float, at_zero: float, hard: bool) -> float:
+def proven_gap(objective: float, lower: float, at_zero: float, hard: bool) -> float:
     """Relative gap of two values in a proof, as `Certificate` defines it; infinite unless both are finite."""
     gap = objective - lower
     if not -math.inf < gap < math.inf:
@@ -128,7 +128,7 @@ def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float
     if not math.isfinite(lower):
         return Certificate(objective, -math.inf, math.inf, "none", tol, False)
     lower = min(lower, objective)
-    gap = gap_between(objective, lower, at_zero, hard)
+    gap = proven_gap(objective, lower, at_zero, hard)
     return Certificate(objective, lower, gap, "duality gap", tol, gap <= tol)
 
 
@@ -153,7 +153,7 @@ def judge_residual(objective: float, residual: float, at_zero: float, tol: float
     """
     if not (math.isfinite(objective) and math.isfinite(residual)):
         return Certificate(objective, -math.inf, math.inf, "none", tol, False)
-    gap = gap_between(objective, objective - residual, at_zero, False)
+    gap = proven_gap(objective, objective - residual, at_zero, False)
     return Certificate(objective, -math.inf, gap, "residual", tol, gap <= tol)
 
 
@@ -175,7 +175,7 @@ def combine_proofs(parts: list[Certificate], scales: Sequence[tuple[float, bool]
     return replace(whole, tol=tol, converged=converged, parts=tuple(parts), vouched_by=vouched_by)
 
 
-class AtZero(NamedTuple):
+class ZeroProof(NamedTuple):
     """Proof at w = 0, b = 0 without the rows: objective and lower bound of a problem, as certificates state them.
 
     Attributes
@@ -193,7 +193,7 @@ class AtZero(NamedTuple):
     hard: bool
 
 
-class ZeroSolutions:
+class ProvenZeros:
     """Solutions w = 0 with their proof, in the shape of another problem's.
 
     Parameters
@@ -208,7 +208,7 @@ class ZeroSolutions:
         self.none = np.zeros(np.shape(like.intercept)) if np.ndim(like.intercept) else 0.0
         self.arrays: dict[int, tuple[np.ndarray | None, np.ndarray]] = {}
 
-    def solution(self, n_rows: int, zero: AtZero) -> Solution:
+    def solution(self, n_rows: int, zero: ZeroProof) -> Solution:
         """Return w = 0 for a problem of so many rows, certified."""
         if n_rows not in self.arrays:
             alpha, beta = (
@@ -285,7 +285,7 @@ def fit_history(
             if not math.isfinite(values[1]):
                 gap = state.gap
             elif values != same:
-                gap = gap_between(*values, *scales[state.problem])
+                gap = proven_gap(*values, *scales[state.problem])
         if (*values, gap) != (state.objective, state.lower_bound, state.gap):
             found[i] = replace(state, objective=values[0], lower_bound=values[1], gap=gap)
     return found

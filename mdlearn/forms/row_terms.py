@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
-from mdlearn.data.rows.rows import read_only_view
+from mdlearn.data.rows.rows import read_only_rows
 from mdlearn.forms.losses import Term
 
 
@@ -62,7 +62,7 @@ class RowTerms:
             if not max(t.weight * float(own) for t, own in zip(terms, most)) <= LARGEST_ENTRY:
                 raise ValueError(f"weights of loss terms by row are beyond {LARGEST_ENTRY:g}; give weights nearer 1")
             terms = tuple(replace(t, weight=t.weight * float(own)) for t, own in zip(terms, most))
-            weights = read_only_view(
+            weights = read_only_rows(
                 np.divide(weights, most[:, None], out=np.ones_like(weights), where=most[:, None] > 0)
             )
         return RowTerms(weights, shifts), terms
@@ -85,4 +85,4 @@ def _by_term(name: str, values: object, n_terms: int, m: int) -> np.ndarray | No
     found = np.array(np.broadcast_to(found, (n_terms, m)), dtype=np.float64)
     if not np.isfinite(found).all():
         raise ValueError(f"{name} of loss terms by row need to be finite; they hold NaN or infinity")
-    return read_only_view(found)
+    return read_only_rows(found)

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.features.kernel_tiles import KernelSums
+from mdlearn.data.features.kernel_tiles import KernelTileSums
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
-from mdlearn.errors import ForeignCall, came, faulty, is_foreign, noted_call
+from mdlearn.errors import ErrorNotes, call_with_error_notes, came, faulty, is_foreign
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate
-from mdlearn.numerics.blas_threads import threads_for
+from mdlearn.numerics.blas_threads import blas_threads_for
 from mdlearn.numerics.lazy_property import kept, quick_init
 from mdlearn.numerics.pieces_in_threads import threads_for_pieces
 
@@ -102,7 +102,7 @@ class FittedRecord:
             raise AttributeError(f"coef_ exists for the linear kernel only; this model has kernel {self.kernel.name!r}")
         if self._map is None:
             return self._coef
-        shown = noted_call(self._map, "a feature map", "shown", self._coef)
+        shown = call_with_error_notes(self._map, "a feature map", "shown", self._coef)
         if not isinstance(shown, np.ndarray):
             raise faulty(self._map, "a feature map", "shown", f"returned {came(shown)}, an array is needed")
         return shown
@@ -135,7 +135,7 @@ class FittedRecord:
     def _choose_threads(self, work: float) -> int | None:
         """Number of threads for decision values that take this many multiplications; None: as BLAS is set."""
         by_pieces = self._coef is None and self._map is None and self.kernel.plain
-        return threads_for_pieces(work) if by_pieces else threads_for(work)
+        return threads_for_pieces(work) if by_pieces else blas_threads_for(work)
 
     def _scores(self, A: Rows) -> np.ndarray:
         """Decision values without intercept, (n, 1) or (n, k), summed in float64."""
@@ -146,7 +146,7 @@ class FittedRecord:
     def _checked_scores(self, A: Rows) -> np.ndarray:
         """Decision values as a map outside mdlearn finds them."""
         assert self._scorer is not None and self._coef is not None
-        with ForeignCall(self._map, "a feature map", "scores"):
+        with ErrorNotes(self._map, "a feature map", "scores"):
             scores = self._scorer(A)
         shape = A.shape[0], self._coef.shape[0]
         if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f" or scores.shape != shape:
@@ -171,7 +171,7 @@ def kernel_scorer(
 ) -> Callable[[Rows], np.ndarray]:
     """Decision values of a model as a function of rows a: sum_i alpha_ij k(x_i, a) over s `rows`, alpha (s, p)."""
     if mapping is None:
-        return KernelSums(kernel, rows, alpha)
+        return KernelTileSums(kernel, rows, alpha)
     kernel, support = mapping.over(kernel).centred_copy(rows)
 
     def scores(A: Rows) -> np.ndarray:

@@ -9,10 +9,10 @@ from typing import Any
 from mdlearn.data.validation import (
     Data,
     check_data,
-    check_multi_label,
-    check_partly_labelled,
-    check_regression,
-    check_rows_alone,
+    validate_multi_label,
+    validate_partly_labelled,
+    validate_regression,
+    validate_unlabelled,
 )
 from mdlearn.model.class_decisions import EACH_LABEL, PAIRWISE
 from mdlearn.model.model import Model
@@ -20,10 +20,10 @@ from mdlearn.model.regression import RegressionModel
 
 READERS: dict[str, Callable[..., Data]] = {
     "labels": check_data,
-    "numbers": check_regression,
-    "none": check_rows_alone,
-    "some labels": check_partly_labelled,
-    "indicators": check_multi_label,
+    "numbers": validate_regression,
+    "none": validate_unlabelled,
+    "some labels": validate_partly_labelled,
+    "indicators": validate_multi_label,
 }
 """Functions that check X and y, by what y is to a task."""
 

@@ -29,7 +29,7 @@ Where other processes are at work, a call of BLAS with two threads waits for the
 """
 
 
-def threads_for(work: float) -> int | None:
+def blas_threads_for(work: float) -> int | None:
     """Number of BLAS threads for work of a size, in multiplications; None: as many as BLAS is set to.
 
     It depends on shapes alone, never on the load of the machine: the same call gives the same bits.
@@ -37,8 +37,8 @@ def threads_for(work: float) -> int | None:
     return 1 if work < SINGLE_THREAD_WORK else None
 
 
-def product_work(rows: int, columns: int) -> float:
-    """Multiplications of the smaller of A A' and A'A, which `threads_for` chooses BLAS threads by."""
+def blas_product_work(rows: int, columns: int) -> float:
+    """Multiplications of the smaller of A A' and A'A, which `blas_threads_for` chooses BLAS threads by."""
     return float(rows) * float(columns) * float(min(rows, columns))
 
 

@@ -68,11 +68,11 @@ def cholesky_solution(A: np.ndarray, b: np.ndarray) -> Generator[None, None, np.
         x, info = lapack.dposv(A.T, b, lower=0, overwrite_a=1)[1:]
         if info != 0:
             raise NotPositiveDefinite(f"pivot {info} of {A.shape[0]}")
-        return finite_solution(x)
-    return finite_solution(cholesky_solve((yield from cholesky(A)), b))
+        return finite_cholesky_solution(x)
+    return finite_cholesky_solution(cholesky_solve((yield from cholesky(A)), b))
 
 
-def finite_solution(x: np.ndarray) -> np.ndarray:
+def finite_cholesky_solution(x: np.ndarray) -> np.ndarray:
     """Return a solution by Cholesky, or raise NotPositiveDefinite when it overflowed: that says as much as none."""
     if not np.isfinite(x).all():
         raise NotPositiveDefinite("a solution overflowed")

@@ -47,7 +47,7 @@ def partial_kernel_factor(
     return np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))]) if constant else L
 
 
-def factor_of_square(L: np.ndarray, weights: np.ndarray, constant: float) -> Generator[None, None, np.ndarray]:
+def partial_factor_of_square(L: np.ndarray, weights: np.ndarray, constant: float) -> Generator[None, None, np.ndarray]:
     """Return a factor of L L'P L L' for weights P, with a constant added to every entry.
 
     With L'PL = V diag(v) V' it is L V diag(v)^1/2, whose columns are orthogonal in P.

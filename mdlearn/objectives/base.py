@@ -13,11 +13,11 @@ from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
-from mdlearn.errors import noted_call
+from mdlearn.errors import call_with_error_notes
 from mdlearn.forms.losses import Terms
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
-from mdlearn.forms.proof import AtZero, Solution, Start
+from mdlearn.forms.proof import Solution, Start, ZeroProof
 from mdlearn.forms.row_terms import RowTerms
 from mdlearn.objectives.declaration import (
     FIT_ARGUMENTS,
@@ -234,7 +234,7 @@ class Objective:
         generator
             Yields None about every 20 ms, and returns the form.
         """
-        return noted_call(self, "objective", "form", data, features, bias, params)
+        return call_with_error_notes(self, "objective", "form", data, features, bias, params)
         yield  # what makes this a generator
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
@@ -270,7 +270,7 @@ class Objective:
         """
         return None
 
-    def at_zero(self, params: dict[str, Any], total: float) -> AtZero | None:
+    def at_zero(self, params: dict[str, Any], total: float) -> ZeroProof | None:
         """Return what is known at w = 0 of rows of weight `total`; None where that takes the form.
 
         Parameters
@@ -282,7 +282,7 @@ class Objective:
 
         Returns
         -------
-        AtZero or None
+        ZeroProof or None
         """
         own = type(self)
         declared = all(getattr(own, name) is getattr(Objective, name) for name in ("form", "problem", "row_terms"))
@@ -334,7 +334,7 @@ class Objective:
             columns += columns[0].against_rest(data.codes, range(1, k))
         checks = type(self).check_column is not Objective.check_column
         for column in columns if checks else ():
-            noted_call(self, "objective", "check_column", params, column, bias)
+            call_with_error_notes(self, "objective", "check_column", params, column, bias)
         weights = terms.ridge, terms.unit, terms.penalty
         return MarginForm(features, tuple(columns), bias, *weights, coefficient_terms=terms.coefficient_terms)
 

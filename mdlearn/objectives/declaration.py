@@ -11,7 +11,16 @@ import numpy as np
 
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.validation import Data, check_number
-from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, is_foreign, noted, noted_call
+from mdlearn.errors import (
+    ErrorNotes,
+    ParameterErrors,
+    call_with_error_notes,
+    came,
+    did_you_mean,
+    faulty,
+    is_foreign,
+    with_error_notes,
+)
 from mdlearn.forms.losses import HingeTerm, Term, Terms
 from mdlearn.forms.penalised.coefficient_terms import coefficient_terms_fault
 
@@ -248,14 +257,14 @@ def filled_parameters(task: Any, total: float) -> dict[str, Any]:
     """All declared parameters of an objective: those given, relative ones as numbers, defaults for m = `total`."""
     filled, foreign = dict[str, Any](), is_foreign(task)
     if foreign:
-        filled = ForeignParameters.read_by(task, "objective", {})
+        filled = ParameterErrors.read_by(task, "objective", {})
     for key, parameter in task.parameters.items():
         if key in task.given:
             value = task.given[key]
         elif not foreign:
             value = parameter.fill(filled, total)
         else:
-            value = noted(task, "objective", "parameters", parameter.fill, filled, total)
+            value = with_error_notes(task, "objective", "parameters", parameter.fill, filled, total)
         if isinstance(value, Relative):
             value = parameter.check(key, value.of(filled["C"], total))
         filled[key] = value
@@ -280,7 +289,7 @@ def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     """
     if not is_foreign(task):  # reckons with Python's numbers, of which NumPy does not warn
         return _declared_terms(task, params, total)
-    with ForeignCall(task, "objective", "terms"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with ErrorNotes(task, "objective", "terms"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return _declared_terms(task, params, total)
 
 
@@ -357,7 +366,7 @@ def completed_parameters(task: Any, params: dict[str, Any], data: Data) -> dict[
 
 def default_grid(task: Any, total: float) -> Any:
     """Return the grid that an objective declares for rows of weight `total`; FaultyPlugin for what is none."""
-    grid = noted_call(task, "objective", "grid", total)
+    grid = call_with_error_notes(task, "objective", "grid", total)
     if not isinstance(grid, (Mapping, Sequence)) or isinstance(grid, str):
         raise faulty(task, "objective", "grid", f"returned {came(grid)}, a mapping or a sequence of them is needed")
     return grid
@@ -365,7 +374,7 @@ def default_grid(task: Any, total: float) -> Any:
 
 def _checked_answer(task: Any, method: str, *given: Any) -> dict[str, Any]:
     """Return the declared parameters that a method of an objective answers with; those of a foreign one are checked."""
-    params: dict[str, Any] = noted_call(task, "objective", method, *given)
+    params: dict[str, Any] = call_with_error_notes(task, "objective", method, *given)
     if not is_foreign(task):
         return params
     fault = "" if isinstance(params, dict) else f"returned {came(params)}, a dict of all parameters is needed"
@@ -379,4 +388,4 @@ def _checked_answer(task: Any, method: str, *given: Any) -> dict[str, Any]:
             fault = f"returned {came(value)} as {name}, a number is needed"
     if fault:
         raise faulty(task, "objective", method, fault)
-    return ForeignParameters.read_by(task, "objective", params)
+    return ParameterErrors.read_by(task, "objective", params)

@@ -8,12 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.clustering.distances import bandwidth
+from mdlearn.data.clustering.distances import mean_nearest_distance
 from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures
 from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
-from mdlearn.data.features.landmarks import PROJECTIONS, SELECTIONS, choose, given_points, in_time, landmark_projection
+from mdlearn.data.features.landmarks import (
+    PROJECTIONS,
+    SELECTIONS,
+    choose,
+    given_landmarks,
+    in_time,
+    landmark_projection,
+)
 from mdlearn.data.features.smoothed_clusters import cluster_smoothing
 from mdlearn.data.rows.distinct import Distinct, distinct
 from mdlearn.data.validation import Data, check_number
@@ -45,7 +52,7 @@ def _level_count(name: str, value: Any) -> int:
 
 def _landmark_points(name: str, value: Any) -> Any:
     """Check of L3SVM's `centers` and `landmarks`: an array of points, or None."""
-    return None if value is None else given_points(value, name, None)
+    return None if value is None else given_landmarks(value, name, None)
 
 
 def _named_choice(*names: str) -> Callable[[str, Any], Any]:
@@ -180,7 +187,7 @@ class L3SVM(Objective):
                 work = choose(params[how], rows, params[number], int(seeds[seed]), number, params["n_restarts"])
                 found[points] = yield from in_time(work)
         centers, landmarks = found["centers"], found["landmarks"]
-        width = bandwidth(data.X, data.counts, centers) if params["membership"] == "soft" else None
+        width = mean_nearest_distance(data.X, data.counts, centers) if params["membership"] == "soft" else None
         mix = cluster_smoothing(centers, params["smoothness"])[0] if params["smoothness"] > 0 else None
         projection = landmark_projection(params["projection"], params["sigma"], data.X, data.counts)
         return LandmarkMap(centers, landmarks, projection, width, mix).turned()
@@ -236,7 +243,7 @@ def _landmark_candidates(data: Data, params: Settings, late: bool) -> Distinct:
 
 def _number_of_given_points(number: str, given: Any, points: str, array: np.ndarray, d: int) -> int:
     """Number of L3SVM's given centres or landmarks; ValueError where `number` or the columns contradict it."""
-    given_points(array, points, d)
+    given_landmarks(array, points, d)
     if given is not None and given != array.shape[0]:
         raise ValueError(f"{number} is {given} but {points} has {array.shape[0]} rows; give one of the two")
     return int(array.shape[0])

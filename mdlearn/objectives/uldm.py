@@ -19,9 +19,9 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import Data
-from mdlearn.forms.certificates.without_ridge import CorrectionMetric
+from mdlearn.forms.certificates.without_ridge import MetricWithoutRidge
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.proof import AtZero
+from mdlearn.forms.proof import ZeroProof
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms, one_of
 from mdlearn.objectives.declaration import checked_terms
 
@@ -134,9 +134,9 @@ class ULDM(Objective):
             raise ValueError(f"C needs to be 0 or at least {SMALLEST_C:g}, scaled; got {C!r}, which rounding hides")
         return Terms(0.5 * lambda0 / C, 1.0 / C, unit=C)
 
-    def at_zero(self, params: dict[str, Any], total: float) -> AtZero:
+    def at_zero(self, params: dict[str, Any], total: float) -> ZeroProof:
         """Without a loss, nothing: the form only scales weights."""
-        return AtZero(0.0, -np.inf, False)
+        return ZeroProof(0.0, -np.inf, False)
 
     def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
         """Without variance, the mean drives a free bias to infinity unless the classes balance."""
@@ -194,7 +194,7 @@ def _check_matrix_not_singular(column: Column, features: LinearFeatures, bias: s
     n = rows.width
     # K is a sum of m centred products: its rank is below m.
     possible = n < features.n_rows and column.variance > 0
-    if not possible or CorrectionMetric(rows, column, np.zeros(features.n_rows)).rank < n:
+    if not possible or MetricWithoutRidge(rows, column, np.zeros(features.n_rows)).rank < n:
         raise ValueError(
             f"with C=0 the matrix K of the {n} coefficients (bias included) needs to be non-singular with lambda0 > 0, "
             "and it is singular; give C > 0, or a basis of fewer rows"

@@ -14,7 +14,15 @@ import pluggy
 from mdlearn.data.features.kernels import DEFAULTS, PARAMETERS
 from mdlearn.data.kernel_functions import KernelFunction
 from mdlearn.data.row_blocks.source import RowBlocks
-from mdlearn.errors import PLUGIN_OF_MODULE, PluginWarning, came, did_you_mean, faulty, is_foreign, noted_call
+from mdlearn.errors import (
+    PLUGIN_OF_MODULE,
+    PluginWarning,
+    call_with_error_notes,
+    came,
+    did_you_mean,
+    faulty,
+    is_foreign,
+)
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective
 from mdlearn.plugins import hookspecs
 from mdlearn.plugins.command import BUILT_IN
@@ -102,7 +110,7 @@ class Registry:
     def blocks_of(self, X: Any, y: Any, weight: Any) -> RowBlocks | None:
         """Row blocks of an X of a kind that a plugin knows; None where none does."""
         for source in self.sources.values():
-            found = noted_call(source, "source", "given", X, y, weight)
+            found = call_with_error_notes(source, "source", "given", X, y, weight)
             if isinstance(found, RowBlocks):
                 return found
             if found is not None:
@@ -230,7 +238,7 @@ def registered_options(given: Any, engine: Solver | None) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise TypeError(f"solver_options needs to be a mapping of option names to values; got {given!r}")
     if engine is not None:
-        noted_call(engine, "solver", "check_options", dict(given))
+        call_with_error_notes(engine, "solver", "check_options", dict(given))
     known = {name for cls in registry().solvers.values() for name in cls.options}
     unknown = [name for name in given if engine is None and name not in known]
     if unknown:

@@ -35,7 +35,7 @@ from mdlearn.selection.paths.fits import solve_grid
 from mdlearn.selection.paths.grid import equal_point_groups, same_key
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Study, StudyScores, rows_of_study
-from mdlearn.solvers.quadratic.spectrum import quadratic_loss_coefficients, quadratic_steepness
+from mdlearn.solvers.quadratic.spectrum import spectrum_loss_coefficients, spectrum_steepness
 from mdlearn.stages import CheckedCall, Fitted
 
 MOST_FITS = 20_000
@@ -125,7 +125,7 @@ def has_closed_loo(form: Any) -> bool:
         column.quadratic
         and column.level
         and column.by_row is None
-        and column.kappa + float(quadratic_steepness(column).sum()) > 0
+        and column.kappa + float(spectrum_steepness(column).sum()) > 0
         for column in form.columns
     )
 
@@ -202,7 +202,7 @@ class _ClosedLooValues:
             self.known[j] = yield from decompose_for_loo(form.features, piece.counts, call.bias)
         found = []
         for one in form.columns:
-            weights = LooQuadratic(one.total, one.variance, one.mean, *quadratic_loss_coefficients(one))
+            weights = LooQuadratic(one.total, one.variance, one.mean, *spectrum_loss_coefficients(one))
             found.append(one.y * self.known[j].margins(one.y, weights))
         return np.column_stack(found)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.gram import MatrixMemory
+from mdlearn.data.features.gram import GramMemory
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.data.validation import Data, check_weights
-from mdlearn.driver.limits import Shortfall
+from mdlearn.driver.limits import LimitShortfall
 from mdlearn.forms.proof import Certificate
 from mdlearn.objectives.declaration import default_grid
 from mdlearn.selection.folds import Fold
@@ -44,7 +44,7 @@ class StudyScores:
     values: np.ndarray | None = None
     # of all fits, fold by fold, and of each fold point by point
     certificates: list[Certificate] = field(default_factory=list)
-    shortfalls: list[Shortfall] = field(default_factory=list)
+    shortfalls: list[LimitShortfall] = field(default_factory=list)
     stopped: str = ""  # why there are no more fits; empty if all are done
 
     def note(self, fitted: Fitted) -> None:
@@ -125,7 +125,7 @@ class Study:
     def by_folds(self, folds: tuple[Fold, ...], bar: ProgressBar) -> StudyScores:
         """Fit every point to the training rows of every fold."""
         judged = StudyScores(np.full((len(self.points), len(folds)), np.nan), folds)
-        memory = MatrixMemory()
+        memory = GramMemory()
         for j, (train, test) in enumerate(folds):
             judged.stopped = judged.stopped or self.late()
             if judged.stopped:

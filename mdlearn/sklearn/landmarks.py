@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import Rows
-from mdlearn.data.validation import check_regression
+from mdlearn.data.validation import validate_regression
 from mdlearn.numerics import memory
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.interruptible import finished
@@ -103,7 +103,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         asked = [n for n in (1, self.n_landmarks, self.n_clusters) if isinstance(n, (int, np.integer))]
         X = validated_input(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=max(asked))
-        data = check_regression(X, np.zeros(X.shape[0]), sample_weight, None, square=False)
+        data = validate_regression(X, np.zeros(X.shape[0]), sample_weight, None, square=False)
         task = L3SVM(**self._choices())
         params = task.complete(task.resolve(data.total), data)
         # The generator of the first problem of a fit: the same points as there.

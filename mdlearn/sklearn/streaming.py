@@ -16,7 +16,7 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import selected_rows
-from mdlearn.data.validation import Data, check_number, check_weights, class_factors
+from mdlearn.data.validation import Data, check_number, check_weights, validate_class_factors
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import as_joint_problem
 from mdlearn.forms.proof import Certificate
@@ -176,7 +176,7 @@ class Streaming:
         given = self.class_weight
         if isinstance(given, str):
             raise ValueError(f"class_weight={given!r} needs all labels at once; give partial_fit a mapping of factors")
-        counts = weights * class_factors(given, labels, codes, weights)[codes]
+        counts = weights * validate_class_factors(given, labels, codes, weights)[codes]
         at = np.flatnonzero(counts > 0)
         if not at.shape[0]:
             raise ValueError("sample_weight times class_weight is zero everywhere; give rows that count")

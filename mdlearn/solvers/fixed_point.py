@@ -34,7 +34,7 @@ from mdlearn.solvers.base import Report, Solver, Steps
 from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.common.warm_start import warm_start_margins
 from mdlearn.solvers.systems.row_and_gram import GramSystem, RowSystem
-from mdlearn.solvers.systems.system_choice import choose_system, prefers_rows
+from mdlearn.solvers.systems.system_choice import choose_system, prefers_row_system
 
 PUBLISHED_STEP = 1e-5
 """Published end: |u - u_old| at which iterations stop ..."""
@@ -97,7 +97,7 @@ class SMW(Solver):
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for three matrices of size d (rows) or two of size m (Gram)."""
         m, d = form.features.n_rows, form.features.width + 1
-        if prefers_rows(form):
+        if prefers_row_system(form):
             terms = max(len(column.terms) for column in form.columns)
             size = at_once * (24.0 * d * d + (64.0 + 64.0 * terms) * m)
             memory.require(size, f"a system of {d} columns", "use solver='cd'", at_once)
@@ -107,13 +107,13 @@ class SMW(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Hold alpha against the form; return the Gram matrix when the problem is solved through it."""
-        limit = 2.0 / max(map(largest_lsvm_nu, form.columns))
+        limit = 2.0 / max(map(largest_fixed_point_nu, form.columns))
         if options["alpha"] is not None and not options["alpha"] < limit:
             raise ValueError(
                 f"solver option alpha needs to be below 2/nu = {limit:.6g}, where nu is twice the largest weight of a "
                 f"squared hinge; got {options['alpha']!r}; leave it out for 1.9/nu"
             )
-        if prefers_rows(form):
+        if prefers_row_system(form):
             return None
         return (yield from form.features.gram())
 
@@ -122,7 +122,7 @@ class SMW(Solver):
     ) -> Steps:
         """Yield a report per iteration; a new lower bound only every few, since it costs a pass."""
         published = self.ends_itself(options)
-        alpha = options["alpha"] or DEFAULT_ALPHA / largest_lsvm_nu(column)
+        alpha = options["alpha"] or DEFAULT_ALPHA / largest_fixed_point_nu(column)
         walk = FixedPoint(form, column, shared, alpha)
         state = PrimalDual(form, column, walk.system)
         nothing = np.zeros(column.y.shape[0])  # sigma: there is no variance
@@ -142,7 +142,7 @@ class SMW(Solver):
                 if bounded:
                     lower = feasible_dual(form, column, beta, nothing)[0]
                     if not published:
-                        lower, beta = scale_to_best_bound(column, beta, lower)
+                        lower, beta = scale_fixed_point_to_bound(column, beta, lower)
                     turn = 4 * k if published else k + min(1 + k // 4, SPARING)
                 coef, intercept = state.coefficients(walk.element)
                 point = Point(beta, nothing, coef, intercept, signed if published else None)
@@ -151,12 +151,12 @@ class SMW(Solver):
             return
 
 
-def largest_lsvm_nu(column: Column) -> float:
+def largest_fixed_point_nu(column: Column) -> float:
     """Largest nu of the LSVM's terms, which limits the fixed point's alpha: twice the largest weight."""
     return max(2.0 * t.weight for t in column.terms)
 
 
-def scale_to_best_bound(column: Column, beta: np.ndarray, bound: float) -> tuple[float, np.ndarray]:
+def scale_fixed_point_to_bound(column: Column, beta: np.ndarray, bound: float) -> tuple[float, np.ndarray]:
     """Scale multipliers of the fixed-point iteration to their best lower bound.
 
     With L linear and B quadratic, L - B/2 becomes L^2 / (2 B), with the factor L / B, 1 at the optimum. Far from it u

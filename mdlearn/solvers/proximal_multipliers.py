@@ -23,7 +23,7 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, cho
 from mdlearn.numerics.line_search import line_minimum
 from mdlearn.solvers.base import Claim, Report, Solver, Steps
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT
-from mdlearn.solvers.systems.weighted_gram import add_weighted_gram, mirror_lower
+from mdlearn.solvers.systems.weighted_gram import add_weighted_gram, mirror_lower_gram
 
 FIRST_SPAN, ENVELOPE_SHRINKAGE = 0.3, 0.2
 """Distance that the first envelopes span, in units of a margin of 1, and how much closer the next ones are."""
@@ -91,7 +91,7 @@ class ProximalMultipliers(Solver):
         yield from Envelopes(part).reports()
 
 
-class LossEnvelope:
+class ProximalLossEnvelope:
     """Loss of one column in the proximal method of multipliers: its hinges by envelopes around multipliers."""
 
     def __init__(self, column: Column, centre: np.ndarray) -> None:
@@ -133,7 +133,7 @@ class Envelopes:
         self.problem, self.blocks = problem, problem.blocks
         first = problem.first or problem.start()
         self.w, self.s = first.W.ravel().copy(), first.s.copy()
-        self.losses = [LossEnvelope(column, first.beta[j]) for j, column in enumerate(problem.columns)]
+        self.losses = [ProximalLossEnvelope(column, first.beta[j]) for j, column in enumerate(problem.columns)]
         self.width, self.hold = 1.0, FIRST_HOLD
         slope = float(np.abs(problem.affine.adjoint(self._alphas(self.w)[0])).max(initial=0.0))
         # Coefficients of this length give usual rows margins of 1.
@@ -199,7 +199,7 @@ class Envelopes:
             D = loss.bends(Z[:, j], beta[j], self.width) + column.kappa * column.counts
             M = np.zeros((problem.shape[0], problem.shape[0]))
             yield from add_weighted_gram(rows, bias, D, M)
-            mirror_lower(M)
+            mirror_lower_gram(M)
             if column.kappa > 0:
                 mean = problem.affine.adjoint(column.counts * column.y)
                 M -= np.multiply.outer(mean, (column.kappa / column.total) * mean)

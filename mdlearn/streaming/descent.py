@@ -11,10 +11,10 @@ import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.row_blocks.source import RowBlocks, plus
-from mdlearn.data.row_blocks.summary import Block, Summary, Sums, checked_block
+from mdlearn.data.row_blocks.summary import Block, Summary, SummarySums, block_checked_by_summary
 from mdlearn.data.validation import Data
 from mdlearn.driver.checked_engine import CheckedEngine
-from mdlearn.errors import came, faulty, is_foreign, noted_call
+from mdlearn.errors import call_with_error_notes, came, faulty, is_foreign
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import MarginForm
 from mdlearn.solvers.base import Solver
@@ -68,21 +68,21 @@ class StreamedDescent(BlockEngine):
         """The number of the next epoch."""
         return self.done if self.done < self.options["epochs"] else None
 
-    def over(self, work: int, blocks: RowBlocks, summary: Summary) -> Generator[None, None, Sums]:
+    def over(self, work: int, blocks: RowBlocks, summary: Summary) -> Generator[None, None, SummarySums]:
         """Steps over all blocks, one after the other; on its way, the objective where the last epoch ended."""
         self.open_W = self.current_coefficients() if self.descents else None
         values, sums = None if self.open_W is None else Certify(self.form, self.open_W), None
         for i, given in enumerate(blocks):
-            block = checked_block(given, summary, i)
+            block = block_checked_by_summary(given, summary, i)
             if block is not None:
                 if values is not None:
                     sums = plus(sums, values(block))
                 part = self._form(block)
                 self.descents = [self._advanced(part, j, work, block) for j in range(len(part.columns))]
             yield
-        return sums or Sums()
+        return sums or SummarySums()
 
-    def take(self, work: int, found: Sums) -> Generator[None, None, None]:
+    def take(self, work: int, found: SummarySums) -> Generator[None, None, None]:
         """Note the objective where the epoch before ended."""
         if self.open_W is not None and found:
             for j, w in enumerate(self.open_W):
@@ -117,9 +117,9 @@ class StreamedDescent(BlockEngine):
         n_rows = self.begun.summary.n_rows
         state = self.descents[j] if known else None
         if not known:
-            state = noted_call(engine, "solver", "begin_blocks", form, column, self.options, n_rows, rng)
+            state = call_with_error_notes(engine, "solver", "begin_blocks", form, column, self.options, n_rows, rng)
             self._check_state("begin_blocks", state)
-        state = noted_call(engine, "solver", "over_block", state, form, column, rng)
+        state = call_with_error_notes(engine, "solver", "over_block", state, form, column, rng)
         if not known:
             self._check_state("over_block", state)
         return state

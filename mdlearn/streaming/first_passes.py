@@ -11,10 +11,10 @@ import numpy as np
 from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_approximation import approximate_kernel
 from mdlearn.data.features.kernels import ARGUMENTS, PARAMETERS, Kernel, kernel_gamma_of_variance, make_kernel
-from mdlearn.data.row_blocks.sample import DrawSample
+from mdlearn.data.row_blocks.sample import DrawRowBlockSample
 from mdlearn.data.row_blocks.summary import ClassMoments, EntrySpread, Summary
 from mdlearn.data.validation import Data
-from mdlearn.errors import came, faulty, foreign_steps, noted_call
+from mdlearn.errors import call_with_error_notes, came, faulty, steps_with_error_notes
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import checked_terms, completed_parameters, resolved_parameters
@@ -55,7 +55,7 @@ def make_first_passes(
         data = _sample_in_first_pass(passes, summary, call.seed)
         filled = completed_parameters(task, filled, data)
         find = partial(task.place, data, filled, np.random.default_rng([call.seed, 0, 1]))
-        place = passes.finish(foreign_steps(task, "objective", "place", find))
+        place = passes.finish(steps_with_error_notes(task, "objective", "place", find))
         if not isinstance(place, FeatureMap):
             raise faulty(task, "objective", "place", f"returned {came(place)}, a FeatureMap is needed")
     elif call.kernel != "linear":
@@ -77,7 +77,7 @@ def streamed_form(task: Objective, params: dict[str, Any], summary: Summary, bia
     check_takes_blocks(task, streamed_form_refusal(terms))
     form = StreamedForm.of(terms, summary, bias)
     for one in form.columns:
-        noted_call(task, "objective", "check_column", params, one.column, bias)
+        call_with_error_notes(task, "objective", "check_column", params, one.column, bias)
     return form
 
 
@@ -89,7 +89,9 @@ def check_takes_blocks(task: Objective, reason: str) -> None:
 
 def _sample_in_first_pass(passes: Passes, summary: Summary, seed: int) -> Data:
     """Draw a sample of the rows, or take all where they are few."""
-    data: Data = passes.needed(passes.blocks.fold(DrawSample.of(seed, summary), summary))["sample"].data(summary)
+    data: Data = passes.needed(passes.blocks.fold(DrawRowBlockSample.of(seed, summary), summary))["sample"].data(
+        summary
+    )
     return data
 
 

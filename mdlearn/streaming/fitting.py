@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
-from mdlearn.driver.limits import Shortfall
+from mdlearn.driver.limits import LimitShortfall
 from mdlearn.forms.proof import combine_proofs, fit_history
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.numerics import memory
-from mdlearn.numerics.blas_threads import blas_threads, product_work, threads_for
+from mdlearn.numerics.blas_threads import blas_product_work, blas_threads, blas_threads_for
 from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.registry import registry
@@ -57,7 +57,7 @@ def _is_source_of_blocks(X: Any) -> bool:
 @memory_error_in_words("the fit to row blocks")
 def fit_blocks(
     call: Call, params: Mapping[str, Any], blocks: RowBlocks, class_weight: Any
-) -> tuple[Model, list[Shortfall]]:
+) -> tuple[Model, list[LimitShortfall]]:
     """Fit the model of a call to streamed row blocks; return it and what it fell short of."""
     task, given = call.task(params)
     _refuse_fit_to_blocks(call, task, given)
@@ -68,11 +68,13 @@ def fit_blocks(
     with blas_threads(n_threads or 1):  # how many rows there are is known afterwards
         begun = make_first_passes(call, task, given, class_weight, passes)
     summary = begun.summary
-    with blas_threads(n_threads or threads_for(product_work(summary.n_rows, summary.n_features))):
+    with blas_threads(n_threads or blas_threads_for(blas_product_work(summary.n_rows, summary.n_features))):
         return _fit_by_passes(stochastic, begun, passes)
 
 
-def _fit_by_passes(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> tuple[Model, list[Shortfall]]:
+def _fit_by_passes(
+    stochastic: Solver | None, begun: StreamedProblem, passes: Passes
+) -> tuple[Model, list[LimitShortfall]]:
     """Fit to streamed row blocks by passes: a model of coefficients, for nothing is known of single rows."""
     call, form, summary = begun.call, begun.form, begun.summary
     engine = _engine_of_fit(stochastic, begun, passes)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn.api import fit
 from mdlearn.data.features.kernels import Kernel, make_plugin_kernel
-from mdlearn.data.kernel_functions import KernelFunction, takes_objects
+from mdlearn.data.kernel_functions import KernelFunction, kernel_function_takes_objects
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.objectives.base import Parameter
 from mdlearn.plugins.registry import registry
@@ -117,7 +117,7 @@ def kernel_is_semidefinite(cls: type[KernelFunction], X: np.ndarray) -> None:
 def kernel_makes_a_model(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check that an SVM with a kernel converges, and that its decision values are sums of kernel values."""
     y = np.arange(len(X)) % 2
-    if takes_objects(cls):
+    if kernel_function_takes_objects(cls):
         G = _block_values(cls, X, X)
         model, Z, shown = fit("svm", G, y, kernel="precomputed"), X[::-1], G[::-1]
     else:
@@ -132,7 +132,7 @@ def kernel_makes_a_model(cls: type[KernelFunction], X: np.ndarray) -> None:
 
 def kernel_stores_its_rows(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check that a kernel makes of stored objects equal ones; one that stores none has to say so by a ValueError."""
-    if not takes_objects(cls) or cls.encoded is KernelFunction.encoded:
+    if not kernel_function_takes_objects(cls) or cls.encoded is KernelFunction.encoded:
         return
     again = cls().decoded(dict(cls().encoded(list(X))))
     require(isinstance(again, list) and len(again) == len(X), "decoded needs to return a list of as many objects")
@@ -159,7 +159,7 @@ KERNEL_CLAUSES = (
 
 def _rows_for(X: Any, cls: type[KernelFunction]) -> np.ndarray:
     """Rows for the checks of a kernel; an array of objects where it compares such."""
-    if takes_objects(cls):
+    if kernel_function_takes_objects(cls):
         given = list(cls.examples if X is None else X)
         require(len(given) >= FEWEST_OBJECTS, f"the checks need {FEWEST_OBJECTS} objects, as X or as its examples")
         return _object_array(given)
@@ -182,11 +182,13 @@ def _object_array(objects: Any) -> np.ndarray:
 def _block_values(cls: type[KernelFunction], A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Values of a kernel with its defaults, checked as in a fit; rows are lent for reading only."""
     kernel: Kernel = make_plugin_kernel(cls, {}, float(len(A)))
-    return kernel.block(*(kernel.rows_of(one) if takes_objects(cls) else DenseRows(one) for one in (A, B)))
+    return kernel.block(
+        *(kernel.rows_of(one) if kernel_function_takes_objects(cls) else DenseRows(one) for one in (A, B))
+    )
 
 
 def _single_value(cls: type[KernelFunction], a: np.ndarray, b: np.ndarray) -> float:
     """Value of a kernel for two rows."""
-    if takes_objects(cls):
+    if kernel_function_takes_objects(cls):
         return float(_block_values(cls, _object_array([a]), _object_array([b]))[0, 0])
     return float(_block_values(cls, a[None], b[None])[0, 0])

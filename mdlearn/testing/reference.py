@@ -17,7 +17,7 @@ from mdlearn.errors import ConvergenceWarning, FaultyPlugin, FaultyProblem, Unde
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
-from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm, LimitTerm, matrix_of
+from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm, LimitTerm, coefficient_term_matrix
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
@@ -122,7 +122,7 @@ def _reference_losses(term: Term, z: np.ndarray) -> np.ndarray:
 
 def _reference_coefficient_term(term: CoefficientTerm, coef: np.ndarray) -> float:
     """Reference value of one term of the coefficients, by its formula; infinite beyond limits."""
-    K = matrix_of(term, coef.shape[0]).toarray()
+    K = coefficient_term_matrix(term, coef.shape[0]).toarray()
     v, room = K @ coef, ROUNDING * (np.abs(K) @ np.abs(coef) + 1.0)
     if isinstance(term, LimitTerm):
         lower, upper = term.sides(v.shape[0])

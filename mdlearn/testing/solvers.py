@@ -13,9 +13,9 @@ import numpy as np
 
 from mdlearn.api import fit
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
-from mdlearn.driver.choice import check_claim
-from mdlearn.errors import ConvergenceWarning, FaultyPlugin, noted_call
-from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.driver.choice import check_claim_for_choice
+from mdlearn.errors import ConvergenceWarning, FaultyPlugin, call_with_error_notes
+from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Point
 from mdlearn.forms.problem import ColumnProblem, Form, Problem, problems_of
 from mdlearn.model.model import Model
@@ -120,10 +120,10 @@ def solver_claims_what_it_takes(engine: Solver, trials: Iterable[SolverTrial]) -
     for trial in trials:
         claims = []
         for _ in range(2):
-            claim = noted_call(engine, "solver", "claims", trial.form)
+            claim = call_with_error_notes(engine, "solver", "claims", trial.form)
             if claim is not None:
                 try:
-                    check_claim(engine, claim, trial.form)
+                    check_claim_for_choice(engine, claim, trial.form)
                 except FaultyPlugin as error:
                     require(False, f"{trial.words}: {error}")
             claims.append(claim)
@@ -292,7 +292,7 @@ def _value_at_point(problem: Problem, report: Report) -> float:
         return report.objective
     form, column = problem.form, problem.part
     z = column.y * (form.features.decision(point.coef) + point.intercept)
-    return objective_at(column, z, form.norm(point.coef, point.intercept))[0]
+    return primal_objective(column, z, form.norm(point.coef, point.intercept))[0]
 
 
 def _optima(engine: Solver, trial: SolverTrial) -> list[tuple[float, float]]:

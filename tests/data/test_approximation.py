@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.data.features.kernel_approximation import KernelMap, nystroem_whitening
+from mdlearn.data.features.kernel_approximation import KernelApproximationMap, nystroem_approximation
 from mdlearn.numerics import memory
 
 OBJECTIVES = {
@@ -236,13 +236,16 @@ def test_a_kernel_that_is_none():
 def test_inner_products_on_the_points_are_kernel_values(scale):
     """Also where the points' kernel matrix has next to no rank."""
     Z, A = scale * rows(150)[0], scale * rows(80, seed=1)[0]
-    M = nystroem_whitening(gaussian(Z, Z, 0.3))
+    M = nystroem_approximation(gaussian(Z, Z, 0.3))
     F, G = gaussian(Z, Z, 0.3) @ M, gaussian(A, Z, 0.3) @ M
     assert np.abs(F @ F.T - gaussian(Z, Z, 0.3)).max() < 1e-11
     rest = gaussian(A, A, 0.3) - G @ G.T  # what a projection takes is positive semidefinite, and so is what is left
     assert np.linalg.eigvalsh(rest)[0] > -1e-9
-    assert nystroem_whitening(-np.eye(3)) is None and nystroem_whitening(np.array([[1.0, 2.0], [2.0, 1.0]])) is None
-    assert nystroem_whitening(np.ones((3, 3))).shape == (3, 1)
+    assert (
+        nystroem_approximation(-np.eye(3)) is None
+        and nystroem_approximation(np.array([[1.0, 2.0], [2.0, 1.0]])) is None
+    )
+    assert nystroem_approximation(np.ones((3, 3))).shape == (3, 1)
 
 
 @pytest.mark.parametrize("how", ["nystroem", "landmarks"])
@@ -250,7 +253,7 @@ def test_inner_products_on_the_points_are_kernel_values(scale):
 @pytest.mark.parametrize("solver", ["auto", "sgd"])
 def test_features_are_made_until_the_deadline_only(name, how, solver, clock, monkeypatch):
     X, y = rows(6000, k=3)
-    blocks, make = [], KernelMap.features
+    blocks, make = [], KernelApproximationMap.features
 
     def slow(self, A):
         blocks.append(A.shape[0])
@@ -259,7 +262,7 @@ def test_features_are_made_until_the_deadline_only(name, how, solver, clock, mon
 
     if solver == "sgd" and name in ("mdlm", "l2lr"):
         name, solver = "svm", "asgd"
-    monkeypatch.setattr(KernelMap, "features", slow)
+    monkeypatch.setattr(KernelApproximationMap, "features", slow)
     monkeypatch.setattr("mdlearn.data.features.feature_map.BLOCK_ENTRIES", 2000)
     given = {"kernel": "rbf", "approximation": how, "n_components": 20, "solver": solver, "time_limit": 3.5}
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):

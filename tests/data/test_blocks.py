@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from draining import drain
 
-from mdlearn.data.clustering.distances import bandwidth
+from mdlearn.data.clustering.distances import mean_nearest_distance
 from mdlearn.data.features import clustered_rows as module
 from mdlearn.data.features.clustered_rows import BlockRows, Layout, clustered_rows
 from mdlearn.data.features.landmarks import landmark_projection
@@ -136,11 +136,11 @@ def test_features_lie_in_the_block_of_the_nearest_centre(projection, store, dtyp
     mu = X @ P.T if projection == "dot" else np.exp(-((X[:, None] - P) ** 2).sum(axis=2) / 3.0)
     D = ((X[:, None] - C) ** 2).sum(axis=2)
     hard = np.eye(6)[D.argmin(axis=1)]
-    near = np.exp(-(D - D.min(axis=1, keepdims=True)) / bandwidth(rows, np.ones(80), C))
+    near = np.exp(-(D - D.min(axis=1, keepdims=True)) / mean_nearest_distance(rows, np.ones(80), C))
     near[D > np.sort(D, axis=1)[:, 3:4]] = 0.0
     soft = near / near.sum(axis=1, keepdims=True)
     kernel = landmark_projection(projection, 3.0, rows, np.ones(80))
-    for width, weights in ((None, hard), (bandwidth(rows, np.ones(80), C), soft)):
+    for width, weights in ((None, hard), (mean_nearest_distance(rows, np.ones(80), C), soft)):
         phi = drain(clustered_rows(rows, C, P, kernel, width))[1]
         expected = (weights[:, :, None] * mu[:, None, :]).reshape(80, -1)
         assert phi.dtype == dtype and phi.shape == (80, 42)

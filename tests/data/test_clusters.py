@@ -11,7 +11,7 @@ from draining import drain
 
 from mdlearn.data.clustering import kmeans as kmeans_module
 from mdlearn.data.clustering import lloyd as lloyd_module
-from mdlearn.data.clustering.distances import assign, bandwidth, memberships
+from mdlearn.data.clustering.distances import assign, mean_nearest_distance, memberships
 from mdlearn.data.clustering.kmeans import kmeans
 from mdlearn.data.clustering.lloyd import Lloyd, LloydInMemory, LloydRows
 from mdlearn.data.rows import distinct as distinct_module
@@ -261,8 +261,8 @@ def test_memberships_of_far_rows_do_not_depend_on_how_these_are_stored(rng):
     X = np.hstack([rng.standard_normal((60, 2)), np.full((60, 1), 1e6)])
     C, counts = X[:3] + 0.25, np.ones(60)
     dense, sparse = DenseRows(X), CsrRows(sp.csr_matrix(X))
-    width = bandwidth(dense, counts, C)
-    assert bandwidth(sparse, counts, C) == pytest.approx(width, rel=1e-14)
+    width = mean_nearest_distance(dense, counts, C)
+    assert mean_nearest_distance(sparse, counts, C) == pytest.approx(width, rel=1e-14)
     for a, b in zip(memberships(dense, C, width), memberships(sparse, C, width)):
         np.testing.assert_allclose(a, b, rtol=1e-14)
 
@@ -273,7 +273,7 @@ def test_membership_is_a_truncated_gaussian_of_the_distance(source):
     C, counts, rows = blobs(10, seed=1), np.random.default_rng(0).integers(1, 4, size=300).astype(float), None
     rows = SOURCES[source](X)
     D = squared(X, C)
-    width = bandwidth(rows, counts, C)
+    width = mean_nearest_distance(rows, counts, C)
     assert width == pytest.approx((counts @ D.min(axis=1)) / counts.sum(), rel=1e-12)
     labels, weights = memberships(rows, C, width)
     order = np.argsort(D, axis=1)[:, :4]

@@ -8,7 +8,13 @@ import scipy.sparse as sp
 from draining import drain
 
 from mdlearn.data.features import landmarks as module
-from mdlearn.data.features.landmarks import PROJECTED_ROWS, choose, given_points, landmark_projection, projector
+from mdlearn.data.features.landmarks import (
+    PROJECTED_ROWS,
+    choose,
+    given_landmarks,
+    landmark_projection,
+    landmark_projector,
+)
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import DenseRows
@@ -150,9 +156,9 @@ def test_errors_say_what_to_give():
     with pytest.raises(ValueError, match="what the callable for n_landmarks returned contains NaN"):
         chosen(lambda X, n, seed: X[:n] * np.nan, rows, 3)
     with pytest.raises(ValueError, match="centers has 2 columns but X has 6"):
-        given_points(np.ones((3, 2)), "centers", 6)
+        given_landmarks(np.ones((3, 2)), "centers", 6)
     with pytest.raises(ValueError, match="landmarks contains NaN"):
-        given_points([[np.nan] * 6], "landmarks", 6)
+        given_landmarks([[np.nan] * 6], "landmarks", 6)
     for name, error in (("cosine", ValueError), (3, TypeError)):
         with pytest.raises(error, match="give one of dot, rbf or a callable"):
             landmark_projection(name, 1.0, rows, COUNTS)
@@ -164,10 +170,10 @@ def test_errors_say_what_to_give():
 
 def test_given_points_are_copied_in_float64():
     given = np.ones((2, 6), dtype=np.float32)
-    points = given_points(given, "centers", 6)
+    points = given_landmarks(given, "centers", 6)
     assert points.dtype == np.float64 and not np.shares_memory(points, given)
     given = given.astype(float)
-    assert not np.shares_memory(given_points(given, "centers", 6), given)
+    assert not np.shares_memory(given_landmarks(given, "centers", 6), given)
 
 
 def test_pca_that_does_not_fit_is_refused(monkeypatch):
@@ -198,16 +204,16 @@ def test_projections_of_a_row_are_the_same_bits_in_every_layout_and_company(proj
     X = 3.4e10 + 1e7 * np.random.default_rng(7).standard_normal((m, 8))
     L = X[[3, 50]]
     mu = landmark_projection(projection, 1e14, DenseRows(X), np.ones(m))
-    whole = projector(mu, L, sparse=False)(DenseRows(X))
+    whole = landmark_projector(mu, L, sparse=False)(DenseRows(X))
     assert np.allclose(whole, mu.block(DenseRows(X), DenseRows(L)), rtol=1e-6)
-    by_columns = projector(mu, np.asfortranarray(L), sparse=False)(DenseRows(np.asfortranarray(X)))
+    by_columns = landmark_projector(mu, np.asfortranarray(L), sparse=False)(DenseRows(np.asfortranarray(X)))
     assert np.array_equal(by_columns, whole)
     some = np.array([m - 1, 5, 70, 5])
-    assert np.array_equal(projector(mu, L, sparse=False)(DenseRows(X[some])), whole[some])
+    assert np.array_equal(landmark_projector(mu, L, sparse=False)(DenseRows(X[some])), whole[some])
 
 
 def test_projections_of_sparse_rows():
     X, L = sample(), sample(7, seed=3)
     X[np.random.default_rng(1).random(X.shape) > 0.4] = 0.0
     mu = landmark_projection("dot", None, SOURCES["csr"](X), COUNTS)
-    assert np.allclose(projector(mu, L, sparse=True)(SOURCES["csr"](X)), X @ L.T, rtol=1e-12)
+    assert np.allclose(landmark_projector(mu, L, sparse=True)(SOURCES["csr"](X)), X @ L.T, rtol=1e-12)

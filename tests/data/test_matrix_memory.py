@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.data.features.gram import MatrixMemory
+from mdlearn.data.features.gram import GramMemory
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.numerics.interruptible import finished
-from mdlearn.solvers.dual_hessian.hessian import SupportGram
+from mdlearn.solvers.dual_hessian.hessian import SupportHessian
 
 
 def gaussian_features(X, gamma):
@@ -23,7 +23,7 @@ def gaussian_matrix(X, gamma):
 @pytest.mark.parametrize("n", [60, 45, 75])
 def test_a_matrix_whose_memory_went_to_another_one_computes_its_rows_anew(n):
     rng = np.random.default_rng(0)
-    X, alpha, memory = rng.normal(size=(60, 3)), np.zeros(60), MatrixMemory()
+    X, alpha, memory = rng.normal(size=(60, 3)), np.zeros(60), GramMemory()
     alpha[:10] = rng.normal(size=10)  # so few that the matrix is not made whole
     first, second = gaussian_features(X, 0.3), gaussian_features(rng.normal(size=(n, 3)), 0.3)
     for features in (first, second):
@@ -56,15 +56,15 @@ def test_points_of_several_kernels_on_several_folds_are_those_of_single_fits():
 
 def test_blocks_of_a_path_take_the_same_memory_and_those_of_a_single_fit_leave_none_behind():
     rng = np.random.default_rng(2)
-    X, memory = rng.normal(size=(60, 3)), MatrixMemory()
+    X, memory = rng.normal(size=(60, 3)), GramMemory()
     single, shared = gaussian_features(X, 0.3), gaussian_features(X, 0.3)
     shared.reuse(memory)
     exact, where = gaussian_matrix(X, 0.3), []
     for rows in (np.arange(20), np.arange(10, 35), np.arange(5, 33)):
-        block = finished(SupportGram(shared, 0.5).block(rows))
+        block = finished(SupportHessian(shared, 0.5).block(rows))
         np.testing.assert_allclose(block, exact[np.ix_(rows, rows)] + 0.5, atol=1e-12)
         where.append(block.ctypes.data)
-        finished(SupportGram(single, 0.5).block(rows))
+        finished(SupportHessian(single, 0.5).block(rows))
     # The second had room for more rows than it needed.
     assert where[2] == where[1] == memory.numbers["between"].ctypes.data
     assert set(single._known.memory.numbers) == {"rows"}

@@ -22,7 +22,7 @@ from faulty_problems import (
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.driver.checked_problem import certifies_itself, checked_problem
+from mdlearn.driver.checked_problem import checked_problem, problem_certifies_itself
 from mdlearn.errors import FaultyProblem
 from mdlearn.forms.problem import ColumnProblem
 from mdlearn.forms.proof import Certificate, combine_proofs
@@ -106,8 +106,8 @@ def test_only_code_that_makes_certificates_needs_somebody_who_vouches():
         def start(self):
             return super().start()
 
-    assert certifies_itself(Named) and certifies_itself(Printed)
-    assert not any(map(certifies_itself, (Renamed, ColumnProblem, PairLogistic, Net)))
+    assert problem_certifies_itself(Named) and problem_certifies_itself(Printed)
+    assert not any(map(problem_certifies_itself, (Renamed, ColumnProblem, PairLogistic, Net)))
     plain = object.__new__(ColumnProblem)
     assert checked_problem(plain, None) is plain
 

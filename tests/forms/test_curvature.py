@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
-from mdlearn.forms.joint.margin_composite import LeastCurvature, MarginComposite
+from mdlearn.forms.joint.margin_composite import MarginComposite, MarginCompositeCurvature
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 
@@ -92,5 +92,5 @@ def test_signs_that_the_rows_explain(noise):
 
 def test_what_cannot_be_factored():
     M = np.diag([1.0, 0.0])
-    assert LeastCurvature.of(M, 1.0, np.zeros((2, 1)), np.zeros(2)) is None
-    assert LeastCurvature.of(M, 1.0, np.zeros((2, 1)), np.ones(2)) is not None
+    assert MarginCompositeCurvature.of(M, 1.0, np.zeros((2, 1)), np.zeros(2)) is None
+    assert MarginCompositeCurvature.of(M, 1.0, np.zeros((2, 1)), np.ones(2)) is not None

@@ -11,7 +11,7 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates import certified_solution, one_pass
-from mdlearn.forms.certificates.one_pass import values_in_one_pass, values_of_multipliers
+from mdlearn.forms.certificates.one_pass import one_pass_of_multipliers, values_in_one_pass
 from mdlearn.forms.column import Column
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import MarginForm, Point
@@ -209,7 +209,7 @@ def test_fits_are_certified_as_step_by_step(case, monkeypatch):
 def test_values_of_multipliers_are_those_of_the_coefficients_they_stand_for(loss, bias, distribution):
     form, column, point = problem(loss, bias, distribution)
     alone = Point(point.beta, point.sigma)
-    found = values_of_multipliers(form, column, alone)
+    found = one_pass_of_multipliers(form, column, alone)
     if bias == "free":
         assert found is None, "the intercept moves"
         return
@@ -227,7 +227,7 @@ def test_values_of_multipliers_are_those_of_the_coefficients_they_stand_for(loss
 
 def test_an_intercept_beside_multipliers_may_be_better_than_theirs():
     form, column, point = problem("hinge", "regularized")
-    told = [values_of_multipliers(form, column, Point(point.beta, point.sigma, intercept=b)) for b in (0.0, 0.3)]
+    told = [one_pass_of_multipliers(form, column, Point(point.beta, point.sigma, intercept=b)) for b in (0.0, 0.3)]
     assert told[0] is not None and told[1] is None
 
 
@@ -235,7 +235,7 @@ def test_coefficients_come_with_what_they_are_made_of():
     form, column, point = problem("hinge", "regularized")
     for coef, own in ((point.coef, None), (None, point.alpha), (point.coef[1:], point.alpha)):
         with pytest.raises(ValueError, match="do not fit the rows"):
-            one_pass._values(form, column, point, coef, own)
+            one_pass._one_pass_values(form, column, point, coef, own)
 
 
 @pytest.mark.parametrize("case", ["svm", "lsvm", "ldm", "weights", "tight"])
@@ -245,14 +245,14 @@ def test_multipliers_are_certified_as_step_by_step(case, monkeypatch):
     told = []
 
     def counted(*given):
-        told.append(values_of_multipliers(*given))
+        told.append(one_pass_of_multipliers(*given))
         return told[-1]
 
-    monkeypatch.setattr(certified_solution, "values_of_multipliers", counted)
+    monkeypatch.setattr(certified_solution, "one_pass_of_multipliers", counted)
     call = {"tol": 1e-5, "solver": "cd", **given}
     quick = mdlearn.fit(name, X, y, **call)
     assert any(one is not None for one in told)
-    monkeypatch.setattr(certified_solution, "values_of_multipliers", lambda *given: None)
+    monkeypatch.setattr(certified_solution, "one_pass_of_multipliers", lambda *given: None)
     slow = mdlearn.fit(name, X, y, **call)
     for one in ("objective", "lower_bound"):
         assert getattr(quick.certificate, one) == pytest.approx(getattr(slow.certificate, one), rel=1e-12)

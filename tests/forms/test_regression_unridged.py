@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.validation import check_regression
+from mdlearn.data.validation import validate_regression
 from mdlearn.forms.certificates import without_ridge
 from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.margin import Column, MarginForm
@@ -120,7 +120,7 @@ def test_smooth_losses(v, bias):
 def test_no_bound_is_above_the_optimum(v, bias, monkeypatch):
     """At random multipliers, also where these cannot be corrected: alpha = 0 then says that no loss is negative."""
     X, y, counts = sample(30, 3)
-    data = check_regression(X, y, counts, None, square=False)
+    data = validate_regression(X, y, counts, None, square=False)
     loss = Rounded().terms({"C": 2.0, "v": v}, data.total).loss
     column = Column(np.ones(data.codes.shape[0]), data.counts, v, 0.0, loss, offset=data.targets)
     form = MarginForm(LinearFeatures(data.X), (column,), bias, ridge=0.0)

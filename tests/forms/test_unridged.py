@@ -16,7 +16,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.dual import feasible_dual
 from mdlearn.forms.certificates.separability import LARGEST_ROWS, check_separable_by_program, separation_value
-from mdlearn.forms.certificates.unboundedness import Attainment, is_unbounded
+from mdlearn.forms.certificates.unboundedness import UnboundednessWatch, is_unbounded
 from mdlearn.forms.certificates.without_ridge import CORRECTED_COLUMNS, without_ridge
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
@@ -233,7 +233,7 @@ def test_the_program_is_asked_only_with_reason(monkeypatch):
     )
     assert len(list(registry().solvers["newton"]().iterate(form, column, None, {}, None))) > 3
     with_ridge = MarginForm(form.features, (column,), "free")
-    Attainment(with_ridge, column).examine(np.ones(200), 1.0, 0.0)
+    UnboundednessWatch(with_ridge, column).examine(np.ones(200), 1.0, 0.0)
 
 
 @pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")

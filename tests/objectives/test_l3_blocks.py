@@ -54,14 +54,14 @@ def test_one_cluster_is_the_linear_machine_on_projections():
 def test_the_first_factor_is_made_once_and_is_no_other_answer(monkeypatch):
     X, y, centers, landmarks = several()
     made = []
-    plain = system_choice.common_first_factor
+    plain = system_choice.common_first_system_factor
 
     def counted(form):
         found = yield from plain(form)
         made.append(found)
         return found
 
-    monkeypatch.setattr("mdlearn.solvers.newton.solver.common_first_factor", counted)
+    monkeypatch.setattr("mdlearn.solvers.newton.solver.common_first_system_factor", counted)
     shared = fitted(X, y, centers, landmarks, C=30.0)
     assert len(made) == 1 and made[0] is not None
 
@@ -69,7 +69,7 @@ def test_the_first_factor_is_made_once_and_is_no_other_answer(monkeypatch):
         return None
         yield
 
-    monkeypatch.setattr("mdlearn.solvers.newton.solver.common_first_factor", nothing)
+    monkeypatch.setattr("mdlearn.solvers.newton.solver.common_first_system_factor", nothing)
     alone = fitted(X, y, centers, landmarks, C=30.0)
     assert np.array_equal(shared.coef_, alone.coef_) and shared.n_iter == alone.n_iter
 
@@ -89,8 +89,8 @@ def test_classes_that_begin_differently_share_nothing():
         fitted(X, np.minimum(y, 1), centers, landmarks, C=30.0)
     several_classes, two_classes = forms
     assert isinstance(several_classes.features.rows, BlockRows)
-    assert drain(system_choice.common_first_factor(several_classes))[1] is not None
-    assert drain(system_choice.common_first_factor(two_classes))[1] is None
+    assert drain(system_choice.common_first_system_factor(several_classes))[1] is not None
+    assert drain(system_choice.common_first_system_factor(two_classes))[1] is None
 
 
 @pytest.mark.parametrize("K", [1, 4])

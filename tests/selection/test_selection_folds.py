@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import mdlearn
-from mdlearn.data.validation import check_data, check_regression
+from mdlearn.data.validation import check_data, validate_regression
 from mdlearn.selection.folds import fold_units, make_folds
 
 
@@ -121,7 +121,7 @@ def test_the_seed_draws_the_folds():
 def test_regression_has_plain_folds():
     X, _ = sample(40)
     y = X[:, 0].round(0)
-    data = check_regression(X, y, None, None, square=False)
+    data = validate_regression(X, y, None, None, square=False)
     units = fold_units(data, np.ones(40), False)
     assert len(units.codes) == len({(*row, t) for row, t in zip(X.tolist(), y)})
     folds = make_folds(4, X, y, data, np.ones(40), False, 0)

@@ -96,7 +96,7 @@ def test_rows_of_a_sample_are_drawn_alike():
         for number in range(4):
             X = np.arange(10.0 * number, 10.0 * number + 10)[:, None]
             block = sample.Block(sample.DenseRows(X), np.zeros(10, dtype=int), np.ones(10), number)
-            parts.append(sample.DrawSample(seed, 8)(block)["sample"])
+            parts.append(sample.DrawRowBlockSample(seed, 8)(block)["sample"])
         drawn = ((parts[0] + parts[1]) + (parts[2] + parts[3])).X.block(slice(None)).ravel().astype(int)
         assert drawn.shape == (8,) and (np.diff(drawn) > 0).all()
         counts[drawn] += 1

@@ -10,7 +10,7 @@ import pytest
 from mdlm_paper import fit_paper
 
 import mdlearn
-from mdlearn.data.row_blocks.summary import Sums
+from mdlearn.data.row_blocks.summary import SummarySums
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
 from mdlearn.streaming.engines.penalised_quadratic import PenalisedQuadratic, minimise_penalised, penalised_bound
@@ -174,4 +174,4 @@ def test_bounds_of_models(k, rank):
     for _ in range(200):
         U = V + rng.standard_normal(V.shape) * 10.0 ** rng.uniform(-6, 1)
         assert model.objective(model.at(U)) >= lower - 1e-9 * max(abs(lower), 1.0)
-    assert isinstance(Sums(), dict)
+    assert isinstance(SummarySums(), dict)

@@ -18,14 +18,14 @@ CENTRED_COLUMNS = 30
 """Columns up to which sparse rows are taken as dense ones: these can be centred, and products cost no more."""
 
 
-def _stay_sparse(rows: Rows) -> bool:
+def _sparse_distances_suit(rows: Rows) -> bool:
     """Whether distances of rows are computed from their stored entries."""
     return rows.sparse and rows.shape[1] > CENTRED_COLUMNS
 
 
 def rows_per_distance_block(width: int, rows: Rows) -> int:
     """Number of rows to multiply with `width` vectors in one block, which stays in the cache where rows are dense."""
-    if _stay_sparse(rows):
+    if _sparse_distances_suit(rows):
         return BLOCK_ENTRIES // (4 * max(width, 64))
     return min(2 * SPAN_ENTRIES // width, BLOCK_ENTRIES // rows.shape[1])
 
@@ -44,7 +44,7 @@ def _distance_blocks(rows: Rows, centers: np.ndarray) -> Iterator[tuple[slice, n
 
     Dense rows are taken less the mean of the centres: distances keep their digits far from the origin.
     """
-    sparse = _stay_sparse(rows)
+    sparse = _sparse_distances_suit(rows)
     shift = 0.0 if sparse else centers.mean(axis=0)
     shifted = centers - shift
     longest = float(DenseRows(shifted).squares().max())
@@ -70,12 +70,12 @@ def assign(rows: Rows, centers: np.ndarray) -> np.ndarray:
         for some in steps(open_.shape[0], BLOCK_ENTRIES // (8 * rows.shape[1])):
             which = open_[some]
             close = D[which] <= limit[which, None]
-            near[which] = _nearest_centre(rows.block(part.start + which), centers, close)
+            near[which] = _nearest_by_distances(rows.block(part.start + which), centers, close)
         labels[part] = near
     return labels
 
 
-def _nearest_centre(X: np.ndarray, centers: np.ndarray, close: np.ndarray) -> np.ndarray:
+def _nearest_by_distances(X: np.ndarray, centers: np.ndarray, close: np.ndarray) -> np.ndarray:
     """Nearest of the `close` cluster centres, by distances as plain sums of squared differences."""
     D = np.full(close.shape, np.inf)
     for k in np.flatnonzero(close.any(axis=0)):
@@ -85,7 +85,7 @@ def _nearest_centre(X: np.ndarray, centers: np.ndarray, close: np.ndarray) -> np
     return D.argmin(axis=1)
 
 
-def bandwidth(rows: Rows, counts: np.ndarray, centers: np.ndarray) -> float:
+def mean_nearest_distance(rows: Rows, counts: np.ndarray, centers: np.ndarray) -> float:
     """Mean squared distance of rows to the nearest centre, counted by weight: the width of soft clusters."""
     total = 0.0
     for part, D, _ in _distance_blocks(rows, centers):

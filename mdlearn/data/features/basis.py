@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.feature_map import check_feature_size
+from mdlearn.data.features.feature_map import check_feature_map_size
 from mdlearn.data.features.gram import cheap_gram_diagonal, gram_diagonal
 from mdlearn.data.features.kernel_rounding import safe_length
 from mdlearn.data.features.kernel_tiles import SquaredTiles, TiledMatrix
@@ -26,13 +26,13 @@ from mdlearn.data.rows.rows import (
     DenseRows,
     Rows,
     Selection,
-    largest_entry_size,
+    largest_entry_of_rows,
     steps,
 )
 from mdlearn.data.validation import Data
 from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.numerics.pivoted_cholesky import factor_of_square, partial_kernel_factor
+from mdlearn.numerics.pivoted_cholesky import partial_factor_of_square, partial_kernel_factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class BasisColumns(Rows):
             self._store["basis"] = self.source
             return np.ascontiguousarray(self.source.block(rows)[:, self.index])
         values = self.kernel.block(self.source.take(rows), self._basis)
-        check_feature_size(largest_entry_size(values) if values.size else 0.0)
+        check_feature_map_size(largest_entry_of_rows(values) if values.size else 0.0)
         return values
 
     @property
@@ -197,12 +197,12 @@ class BasisFeatures(LinearFeatures):
         """Return a partial factor of inner products with a constant added, its other columns orthogonal in counts."""
         squares, tiles = gram_diagonal(self.rows.kernel, self.rows.source), self.rows.tiled.tiles(single=True)
         L = yield from partial_kernel_factor(tiles.across, squares, rank, 0.0)
-        return (yield from factor_of_square(L, self._weights, constant))
+        return (yield from partial_factor_of_square(L, self._weights, constant))
 
     def squares_at_most(self) -> np.ndarray:
         """Upper bounds of the squared norms of rows: k(x, z)^2 <= k(x, x) k(z, z)."""
         squares = np.maximum(gram_diagonal(self.rows.kernel, self.rows.source), 0.0)
-        check_feature_size(float(squares.max(initial=0.0)))
+        check_feature_map_size(float(squares.max(initial=0.0)))
         own = squares[self.rows.index]
         found: np.ndarray = squares * float((own if self.ridge is None else own / self.ridge).sum())
         return found

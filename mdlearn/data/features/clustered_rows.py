@@ -11,9 +11,9 @@ import numpy as np
 from mdlearn._solvers import blocks as kernel
 from mdlearn.data.clustering.distances import assign, memberships
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.landmarks import projector
+from mdlearn.data.features.landmarks import landmark_projector
 from mdlearn.data.rows.rows import SPAN_ENTRIES, Rows, Selection, steps
-from mdlearn.data.rows.scratch import Piece, Room
+from mdlearn.data.rows.scratch import Room, ScratchPiece
 from mdlearn.numerics import memory
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
@@ -114,10 +114,10 @@ class BlockRows(Rows):
         F[layout.place.ravel()] = self.F[old.place[rows].ravel()]
         return BlockRows(F, layout, model_dtype=self.model_dtype)
 
-    def piece(self, rows: Selection, room: Room) -> Piece:
+    def piece(self, rows: Selection, room: Room) -> ScratchPiece:
         """Selected rows for several products: block by block, where every row is in one block alone."""
         part = self.take(rows)
-        return ClusteredRowsPiece(part, room) if self.separate else Piece(part.block(slice(None)), room)
+        return ClusteredRowsPiece(part, room) if self.separate else ScratchPiece(part.block(slice(None)), room)
 
     def block(self, rows: Selection) -> np.ndarray:
         """Selected rows as a dense float64 array with all columns."""
@@ -222,7 +222,7 @@ class BlockRows(Rows):
         return out.reshape(self.shape[1], *v.shape[1:])
 
 
-class ClusteredRowsPiece(Piece):
+class ClusteredRowsPiece(ScratchPiece):
     """Piece of clustered rows that are in one block each: products take what is there.
 
     `rows` of shape (n, K L).
@@ -245,14 +245,14 @@ class ClusteredRowsPiece(Piece):
         L = self.rows.width
         for k, some, B in self.rows._pieces():
             at = slice(k * L, (k + 1) * L)
-            Piece(B, self.room).add_square(H[at, at], weights[self.rows.layout.owner[some]])
+            ScratchPiece(B, self.room).add_square(H[at, at], weights[self.rows.layout.owner[some]])
 
     def dense(self, which: Selection) -> np.ndarray:
         """Selected rows of this piece as a dense float64 array with all columns."""
         return self.rows.block(which)
 
 
-class LazyBlockRows(BlockRows):
+class LazyClusteredRows(BlockRows):
     """Clustered rows of one block each, all of them made when the first is asked for."""
 
     made_when_asked = True
@@ -311,7 +311,9 @@ def clustered_rows(
     block of the nearest centre only. See Zantedeschi, Emonet & Sebban, L3-SVMs (2017), section 2.
     """
     m, K, L = rows.shape[0], centers.shape[0], landmarks.shape[0]
-    later = LazyBlockRows(lambda: finished(clustered_rows(rows, centers, landmarks, projection)), m, K, L, rows.dtype)
+    later = LazyClusteredRows(
+        lambda: finished(clustered_rows(rows, centers, landmarks, projection)), m, K, L, rows.dtype
+    )
     labels, weights = [], []
     step = max(1, SPAN_ENTRIES // max(K, L, 1 if rows.sparse else rows.shape[1]))
     for part in steps(m, step):
@@ -327,7 +329,10 @@ def clustered_rows(
     layout = Layout.of(np.concatenate(labels), K)
     size = float(layout.owner.shape[0]) * L * 8.0
     memory.require(size, f"{L} features of {m} rows", "lower n_landmarks")
-    F, project = np.empty((layout.owner.shape[0], L), dtype=np.float64), projector(projection, landmarks, rows.sparse)
+    F, project = (
+        np.empty((layout.owner.shape[0], L), dtype=np.float64),
+        landmark_projector(projection, landmarks, rows.sparse),
+    )
     for i, part in enumerate(steps(m, step)):
         mu = project(rows.take(part))
         F[layout.place[part]] = mu[:, None, :] if width is None else mu[:, None, :] * weights[i][:, :, None]

@@ -14,9 +14,9 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import LARGEST_ENTRY, check_rows
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, RowsInMemory, Selection, read_only_view
-from mdlearn.data.rows.scratch import Piece, Room
-from mdlearn.errors import came, faulty, noted_call
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, RowsInMemory, Selection, read_only_rows
+from mdlearn.data.rows.scratch import Room, ScratchPiece
+from mdlearn.errors import call_with_error_notes, came, faulty
 from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
 
@@ -149,7 +149,7 @@ class FeatureMap(ABC):
         parts, out = [], None
         for part, made in self._blocks(A):
             if part.start == 0:
-                size = float(A.shape[0]) * _feature_bytes(made) / made.shape[0]
+                size = float(A.shape[0]) * _feature_map_bytes(made) / made.shape[0]
                 memory.require(size, f"{self.width} features of {A.shape[0]} rows", "ask for fewer features")
                 out = None if made.sparse else np.empty((A.shape[0], self.width))
             if out is None:
@@ -157,7 +157,7 @@ class FeatureMap(ABC):
             else:
                 out[part] = made.block(slice(None))
             if (yield) and out is not None:
-                return LazyMappedRows(A, self)
+                return LazyFeatureMapRows(A, self)
         if out is not None:
             return DenseRows(out, model_dtype=A.dtype)
         from scipy.sparse import vstack
@@ -193,14 +193,14 @@ class FeatureMap(ABC):
             made = self.checked(A.take(part))
             yield part, made
             entries = max(
-                _feature_bytes(made) / (made.shape[0] * made.entry_dtype.itemsize), 1 if A.sparse else A.shape[1]
+                _feature_map_bytes(made) / (made.shape[0] * made.entry_dtype.itemsize), 1 if A.sparse else A.shape[1]
             )
             start, step = part.stop, max(1, int(BLOCK_ENTRIES / max(1.0, entries)))
 
     def checked(self, A: Rows) -> Rows:
         """Features of some rows as rows of finite numbers: float64, for models of the type of `A`."""
         what = f"what {type(self).__name__}.features returned"
-        made = noted_call(self, "a feature map", "features", A)
+        made = call_with_error_notes(self, "a feature map", "features", A)
         if not isinstance(made, Rows):
             made = made if hasattr(made, "tocsr") else np.asarray(made)
             # Rounded to float32, they would not be those of a prediction that folds or mixes coefficients.
@@ -226,7 +226,7 @@ def array_of(values: Mapping[str, Any], name: str, *shape: int | None) -> np.nda
     return found.astype(np.float64, copy=False)
 
 
-def check_feature_size(largest: float, dtype: Any = np.float64) -> None:
+def check_feature_map_size(largest: float, dtype: Any = np.float64) -> None:
     """Raise ValueError where squares of a feature map's features overflow, or a model's `dtype` cannot hold them."""
     if LARGEST_ENTRY >= largest > float(np.finfo(dtype).max):
         raise ValueError(f"features made of X have size {largest:.3g}, beyond float32; scale the columns of X")
@@ -234,7 +234,7 @@ def check_feature_size(largest: float, dtype: Any = np.float64) -> None:
         raise ValueError(f"features made of X have size {largest:.3g}, whose squares overflow; scale the columns of X")
 
 
-def _feature_bytes(rows: Rows) -> float:
+def _feature_map_bytes(rows: Rows) -> float:
     """Bytes that rows take which a feature map made; of sparse ones twice, as they are put together from parts."""
     if isinstance(rows, CsrRows):
         return 2.0 * (rows.X.data.nbytes + rows.X.indices.nbytes)
@@ -242,7 +242,7 @@ def _feature_bytes(rows: Rows) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class MappedRows(Rows):
+class FeatureMapRows(Rows):
     """Features by a feature map, shape (m, map.width), made anew whenever rows are asked for."""
 
     source: Rows  # shape (m, d)
@@ -265,7 +265,7 @@ class MappedRows(Rows):
         """Features of some rows as a dense float64 array."""
         return self.take(rows).block(slice(None))
 
-    def piece(self, rows: Selection, room: Room) -> Piece:
+    def piece(self, rows: Selection, room: Room) -> ScratchPiece:
         """Features of some rows, as they are multiplied fastest."""
         return self.take(rows).piece(slice(None), room)
 
@@ -277,7 +277,7 @@ class MappedRows(Rows):
         return self.take(slice(None)).inner(others, centre)
 
 
-class LazyMappedRows(DenseRows):
+class LazyFeatureMapRows(DenseRows):
     """Dense features by a feature map, of all rows when the first is asked for."""
 
     made_when_asked = True
@@ -310,7 +310,7 @@ class LazyMappedRows(DenseRows):
         out = np.empty(self.shape)
         for part, made in self.by._blocks(self.source):
             out[part] = made.block(slice(None))
-        return read_only_view(out)
+        return read_only_rows(out)
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class MappedFeatures(LinearFeatures):
 
     def attributes(self) -> dict[str, np.ndarray]:
         """Those of the map."""
-        found: dict[str, np.ndarray] = noted_call(self.map, "a feature map", "attributes")
+        found: dict[str, np.ndarray] = call_with_error_notes(self.map, "a feature map", "attributes")
         if not isinstance(found, dict) or not all(isinstance(one, np.ndarray) for one in found.values()):
             raise faulty(self.map, "a feature map", "attributes", f"returned {came(found)}, a dict of arrays is needed")
         return found

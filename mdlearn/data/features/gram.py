@@ -38,14 +38,14 @@ ALONE_SHARE = 1e-4
 """Difference of two values of a kernel, made in different blocks, that may be rounding: float32 sums of 1e5 terms."""
 
 
-class MatrixMemory:
+class GramMemory:
     """Memory of square matrices that one kernel matrix after the other takes: the first use of memory costs much."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, np.ndarray] = {}
-        self.owner: GramCache | None = None
+        self.owner: GramRowsCache | None = None
 
-    def owned_by(self, owner: GramCache) -> MatrixMemory:
+    def owned_by(self, owner: GramRowsCache) -> GramMemory:
         """Give it to another matrix; the last one forgets the rows that it has there."""
         if self.owner is not None and self.owner is not owner:
             self.owner.rows = None
@@ -61,7 +61,7 @@ class MatrixMemory:
         return self.numbers[name][: n * n].reshape(n, n)
 
 
-class GramCache:
+class GramRowsCache:
     """Cache of parts of a Gram matrix, which `KernelFeatures` remember beside the whole of it.
 
     `rows`: rows of the Gram matrix; `answers`: the last decision values; `centred_copy`: what values are computed from;
@@ -76,7 +76,7 @@ class GramCache:
         self.centred_copy: tuple[Kernel, Rows] | None = None
         self.typical: float | None = None
         self.deficit = 0.0
-        self.memory = MatrixMemory()
+        self.memory = GramMemory()
         self.reused = self.concurrent = False
 
 
@@ -179,15 +179,15 @@ def gram_matrix_by_blocks(
     return G
 
 
-def symmetric_product(G: np.ndarray, v: np.ndarray) -> np.ndarray:
+def gram_product(G: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return G v, G symmetric, v of shape (m,) or (m, k): of the rows where v is not 0 alone, where these are few."""
     rows = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))
     if rows.shape[0] > FEW_ENTRIES * v.shape[0]:
         return np.asarray(G @ v)
-    return sum_of_rows(G, rows, v[rows])
+    return sum_of_gram_rows(G, rows, v[rows])
 
 
-def sum_of_rows(G: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def sum_of_gram_rows(G: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return sum_i G[rows_i] weights_i, of rows gathered by pieces; weights of shape (r,) or (r, k)."""
     out, step = np.zeros((G.shape[1], *weights.shape[1:])), max(1, GATHERED_ENTRIES // max(1, G.shape[1]))
     for start in range(0, rows.shape[0], step):
@@ -196,7 +196,7 @@ def sum_of_rows(G: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndar
     return out
 
 
-class ClassKernelBlocks:
+class ClassGramMatrices:
     """Gram matrices of the classes of a plain kernel, each computed once, when first asked for.
 
     Parameters
@@ -227,10 +227,10 @@ class ClassKernelBlocks:
         return self._within[code]
 
 
-class ClassPairKernel:
-    """Kernel of the rows of two classes, those of the first before those of the second, from `ClassKernelBlocks`."""
+class ClassPairGram:
+    """Kernel of the rows of two classes, those of the first before those of the second, from `ClassGramMatrices`."""
 
-    def __init__(self, blocks: ClassKernelBlocks, pair: tuple[int, int]) -> None:
+    def __init__(self, blocks: ClassGramMatrices, pair: tuple[int, int]) -> None:
         self.blocks, self.pair = blocks, pair
         self.spans = [blocks.spans[code] for code in pair]
 

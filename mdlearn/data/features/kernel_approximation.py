@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from mdlearn.data.features.feature_map import FeatureMap, array_of
-from mdlearn.data.features.kernel_tiles import KernelSums
+from mdlearn.data.features.kernel_tiles import KernelTileSums
 from mdlearn.data.features.kernels import EXPLICIT, Kernel
 from mdlearn.data.features.landmarks import choose, in_time
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
@@ -37,7 +37,7 @@ INDEFINITE_SHARE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class KernelMap(FeatureMap):
+class KernelApproximationMap(FeatureMap):
     """Feature map of a kernel approximation: phi(x) = M' (k(x, z_1), ..., k(x, z_r)) with points z_l.
 
     With M M' the inverse of their kernel matrix inner products of features are the kernel on the span of the points
@@ -83,7 +83,7 @@ class KernelMap(FeatureMap):
         """Predict with coefficients (p, q): f = sum_l c_l k(x, z_l), or by features where that sum loses digits."""
         if self._cancels():
             return partial(self._by_features, coef=coef.astype(np.float64, copy=False))
-        return KernelSums(self.kernel, DenseRows(self.points), self.combination(coef))
+        return KernelTileSums(self.kernel, DenseRows(self.points), self.combination(coef))
 
     def _cancels(self) -> bool:
         """Whether a point lies so close to the span of others that its coefficients M c cancel each other.
@@ -120,7 +120,7 @@ class ApproximateKernel(Kernel):
     map: Any = None
 
     @classmethod
-    def of(cls, place: KernelMap) -> ApproximateKernel:
+    def of(cls, place: KernelApproximationMap) -> ApproximateKernel:
         """The kernel of a map."""
         own = place.kernel
         asked = {"approximation": place.approximation, "n_components": place.points.shape[0]}
@@ -136,7 +136,7 @@ class ApproximateKernel(Kernel):
         return kernel
 
 
-def check_approximation(kernel: Any, given: Mapping[str, Any]) -> None:
+def check_kernel_approximation(kernel: Any, given: Mapping[str, Any]) -> None:
     """Raise ValueError or TypeError where `approximation` and `n_components` make no sense for a kernel.
 
     `kernel`: as for `mdlearn.fit`; `given`: parameters of the kernel, as given.
@@ -168,20 +168,20 @@ def approximate_kernel(
     n = min(DEFAULT_POINTS, len(rows)) if n is None else n
     points = yield from in_time(choose("random", rows, n, seed, "n_components"))
     if how == "landmarks":
-        return ApproximateKernel.of(KernelMap(kernel, points, None))
+        return ApproximateKernel.of(KernelApproximationMap(kernel, points, None))
     memory.require(40.0 * n * n, f"the kernel matrix of {n} points", "lower n_components")
     yield
     K = kernel.block(DenseRows(points), DenseRows(points))
     if not np.abs(K).max() <= LARGEST_ENTRY:
         raise ValueError(f"values of {kernel.title} overflow; scale the features")
     yield
-    mix = nystroem_whitening(K)
+    mix = nystroem_approximation(K)
     if mix is None:
         raise ValueError(f"{kernel.title} is not positive semidefinite on {n} rows; an approximation needs that")
-    return ApproximateKernel.of(KernelMap(kernel, points, mix))
+    return ApproximateKernel.of(KernelApproximationMap(kernel, points, mix))
 
 
-def nystroem_whitening(K: np.ndarray) -> np.ndarray | None:
+def nystroem_approximation(K: np.ndarray) -> np.ndarray | None:
     """Matrix M (n, rank) of a Nystroem kernel approximation, M M' = K^-1 on the range of K; None: not semidefinite.
 
     By a Cholesky factorisation with pivots, M = P L^-T: a tenth of the time that eigenvectors take, which would give

@@ -15,26 +15,26 @@ import numpy as np
 
 from mdlearn._solvers.known_rows import KnownRows
 from mdlearn.data.features.gram import (
-    ClassPairKernel,
-    GramCache,
+    ClassPairGram,
+    GramMemory,
     GramRowMaker,
-    MatrixMemory,
+    GramRowsCache,
     cheap_gram_diagonal,
     check_mirrored_gram_block,
     check_single_gram_values,
     gram_blocks,
     gram_diagonal,
     gram_matrix_by_blocks,
-    sum_of_rows,
-    symmetric_product,
+    gram_product,
+    sum_of_gram_rows,
 )
-from mdlearn.data.features.kernel_rounding import UNIT, kernel_half_roundings, rounding_deficit, safe_sum
+from mdlearn.data.features.kernel_rounding import UNIT, kernel_half_roundings, kernel_rounding_deficit, safe_sum
 from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import distinct
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_view
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_rows
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.pivoted_cholesky import partial_kernel_factor
@@ -54,9 +54,9 @@ class KernelFeatures:
 
     rows: Rows  # shape (m, d): training rows, or the Gram matrix itself for a precomputed kernel
     kernel: Kernel
-    pair: ClassPairKernel | None = None  # where values of two classes come from that share them with other pairs
+    pair: ClassPairGram | None = None  # where values of two classes come from that share them with other pairs
     _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
-    _known: GramCache = field(default_factory=GramCache, repr=False)
+    _known: GramRowsCache = field(default_factory=GramRowsCache, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -87,7 +87,7 @@ class KernelFeatures:
         """Whether several fits, the points of a path, share what is known of the Gram matrix."""
         return self._known.reused
 
-    def reuse(self, memory: MatrixMemory | None = None) -> None:
+    def reuse(self, memory: GramMemory | None = None) -> None:
         """Note that several fits share them, in memory that other matrices had before."""
         self._known.reused = True
         if memory is not None:
@@ -139,7 +139,7 @@ class KernelFeatures:
             if 2 * int(np.count_nonzero(coef)) >= self.n_rows:
                 finished(self.gram())
         if "gram" in self._store:
-            return self._remembered(coef, symmetric_product(self._store["gram"], coef))
+            return self._remembered(coef, gram_product(self._store["gram"], coef))
         return finished(self.decided(coef))
 
     def _remembered(self, coef: np.ndarray, answer: np.ndarray) -> np.ndarray:
@@ -158,7 +158,7 @@ class KernelFeatures:
             if used.shape[0] > MANY_KNOWN * known.count:
                 f += coef[known.index] @ known.values[: known.count]
             else:
-                f += sum_of_rows(known.values, used, coef[known.index[used]])
+                f += sum_of_gram_rows(known.values, used, coef[known.index[used]])
             rest[known.index] = 0.0
         for asked, answer in self._known.answers[:1]:
             change = coef - asked
@@ -358,7 +358,7 @@ class KernelFeatures:
                     alone = block(few, rows.take(slice(0, 1)))
                     check_single_gram_values(self._store["gram"][: len(alone), :1], alone, self.kernel.title)
             self._check_size(np.diagonal(self._store["gram"]))
-            self._store["gram"] = read_only_view(self._store["gram"])
+            self._store["gram"] = read_only_rows(self._store["gram"])
             self._known.rows = None
             if not self.kernel.plain:
                 self._check_semidefinite()
@@ -372,7 +372,7 @@ class KernelFeatures:
 
     def _check_semidefinite(self) -> None:
         """Raise ValueError when the Gram matrix is not positive semidefinite, and note what rounding took from that."""
-        lacks = rounding_deficit(self._store["gram"], 2.0 * UNIT * float(self.roundings.max()))
+        lacks = kernel_rounding_deficit(self._store["gram"], 2.0 * UNIT * float(self.roundings.max()))
         if lacks is None:
             raise ValueError(f"{NOT_SEMIDEFINITE} (by far more than rounding); {GIVE}")
         self._known.deficit = lacks

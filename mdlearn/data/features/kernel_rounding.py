@@ -42,17 +42,17 @@ def kernel_half_roundings(kernel: Any, rows: Any) -> np.ndarray:
     if kernel.name == "precomputed":
         return np.full(rows.shape[0], 0.5 * GIVEN * float(np.finfo(rows.dtype).eps) / (2.0 * UNIT))
     if kernel.name == "rbf":
-        squares, lost = _squares_lost_to_rounding(rows, None if rows.sparse else kernel.centre)
+        squares, lost = _kernel_squares_lost(rows, None if rows.sparse else kernel.centre)
         squares *= kernel.params["gamma"]
         # Beyond FAR, distances are made of differences.
         return 0.5 * ROUNDINGS_HERE + np.where(squares > FAR_LENGTH, 1.0, squares) * (0.5 + lost)
     if kernel.name == "poly":
         # A power has the relative rounding of what is raised, so many times.
-        return kernel.params["degree"] * (0.5 * ROUNDINGS_HERE + _squares_lost_to_rounding(rows, None)[1])
+        return kernel.params["degree"] * (0.5 * ROUNDINGS_HERE + _kernel_squares_lost(rows, None)[1])
     return np.full(rows.shape[0], 0.5 * GIVEN)
 
 
-def _squares_lost_to_rounding(rows: Rows, centre: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _kernel_squares_lost(rows: Rows, centre: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Squared length of every row for kernel values, and how much of it rounding loses, in its units."""
     squares, lost = rows.squares(centre=centre), np.zeros(rows.shape[0])
     limit = UNIT * squares
@@ -64,7 +64,7 @@ def _squares_lost_to_rounding(rows: Rows, centre: np.ndarray | None) -> tuple[np
     return squares, lost
 
 
-def rounding_deficit(G: np.ndarray, rounding: float) -> float | None:
+def kernel_rounding_deficit(G: np.ndarray, rounding: float) -> float | None:
     """Rounding deficit of a kernel matrix G: smallest power of ten d with G + d diag G semidefinite; None: above WORST.
 
     Of many rows, some that are evenly spaced: each principal part of a semidefinite matrix is semidefinite. `rounding`

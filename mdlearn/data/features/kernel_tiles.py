@@ -299,7 +299,7 @@ class TiledMatrix:
         return out
 
 
-class KernelSums:
+class KernelTileSums:
     """Sums sum_j k(a, b_j) alpha_jc of new rows a: what is made of the rows b_j alone is made once, and kept.
 
     `rows` (shape (m, d)): the rows b_j; `alpha` of shape (m, k).

@@ -10,12 +10,20 @@ from typing import Any
 import numpy as np
 
 from mdlearn._solvers.gaussian import exponentials, gaussians
-from mdlearn.data.kernel_functions import KernelFunction, object_rows, takes_objects
+from mdlearn.data.kernel_functions import KernelFunction, kernel_function_rows, kernel_function_takes_objects
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 from mdlearn.data.validation import check_number
-from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, foreign_title, noted_call
+from mdlearn.errors import (
+    ErrorNotes,
+    ParameterErrors,
+    call_with_error_notes,
+    came,
+    did_you_mean,
+    faulty,
+    title_in_error,
+)
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.lazy_property import quick_init
 
@@ -76,7 +84,7 @@ class Kernel:
 
     @property
     def explicit(self) -> Any:
-        """Map to the rows of a linear problem that stands for the kernel's (a KernelMap); None: there is none."""
+        """Map to rows of a linear problem in place of the kernel's (a KernelApproximationMap); None: there is none."""
         return None
 
     def rows_of(self, X: Any) -> Rows:
@@ -117,7 +125,7 @@ class Kernel:
             K *= -2.0
             K += left[:, None]
             K += right
-            _recompute_close_distances(K, A, B, gamma, np.add.outer(left, right))
+            _recompute_kernel_distances(K, A, B, gamma, np.add.outer(left, right))
             K *= -gamma
             np.minimum(K, 0.0, out=K)
             exponentials(K)
@@ -188,7 +196,7 @@ class BroughtKernel(Kernel):
     @property
     def title(self) -> str:
         """Name of this kernel in error messages, and of the plugin that brings it."""
-        return foreign_title(self._brought, "kernel")
+        return title_in_error(self._brought, "kernel")
 
     @property
     def answering(self) -> str:
@@ -209,32 +217,36 @@ class BroughtKernel(Kernel):
             left = A.objects[rows] if isinstance(A, ObjectRows) else A.block(rows)
             for columns in steps(B.shape[0], step):
                 right = B.objects[columns] if isinstance(B, ObjectRows) else B.block(columns)
-                with ForeignCall(self._brought, "kernel", "values"):
+                with ErrorNotes(self._brought, "kernel", "values"):
                     values = self.function(left, right)
                 K[rows, columns] = _checked_kernel_values(values, len(left), len(right), self)
         return K
 
     def rows_of(self, X: Any) -> Rows:
         """Rows of an X for predictions, checked; objects where the kernel compares such."""
-        return object_rows(type(self._brought), X) if takes_objects(type(self._brought)) else check_rows(X)
+        return (
+            kernel_function_rows(type(self._brought), X)
+            if kernel_function_takes_objects(type(self._brought))
+            else check_rows(X)
+        )
 
     def encoded_rows(self, rows: ObjectRows) -> Mapping[str, Any]:
         """Values that a model file holds of objects."""
-        values = noted_call(self._brought, "kernel", "encoded", rows.objects)
+        values = call_with_error_notes(self._brought, "kernel", "encoded", rows.objects)
         if not isinstance(values, Mapping):
             raise faulty(self._brought, "kernel", "encoded", f"returned {came(values)}, a mapping is needed")
         return values
 
     def decoded_rows(self, values: dict[str, Any], n: int) -> ObjectRows:
         """Rows of n objects whose values a model file holds."""
-        objects = noted_call(self._brought, "kernel", "decoded", values)
+        objects = call_with_error_notes(self._brought, "kernel", "decoded", values)
         if not isinstance(objects, list) or len(objects) != n:
             told = f"returned {came(objects)}, a list of {n} objects is needed"
             raise faulty(self._brought, "kernel", "decoded", told)
-        return object_rows(type(self._brought), objects)
+        return kernel_function_rows(type(self._brought), objects)
 
 
-def _recompute_close_distances(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> None:
+def _recompute_kernel_distances(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> None:
     """Recompute squared distances of the Gaussian kernel by differences where rows are far out and close together.
 
     |a|^2 + |b|^2 - 2 a.b has an error of d roundings of `far` = |a|^2 + |b|^2 at most. Where gamma makes that visible,
@@ -308,12 +320,12 @@ def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray)
 
 def make_plugin_kernel(cls: type[KernelFunction], given: dict[str, Any], total: float) -> Kernel:
     """Make the kernel of a plugin: check given parameters, fill in defaults; `total` is m, the sum of the weights."""
-    params: dict[str, Any] = ForeignParameters.read_by(cls, "kernel", {})
+    params: dict[str, Any] = ParameterErrors.read_by(cls, "kernel", {})
     for name, parameter in cls.parameters.items():
         if name in given:
             params[name] = parameter.check(name, given[name])
             continue
-        with ForeignCall(cls, "kernel", "parameters"):
+        with ErrorNotes(cls, "kernel", "parameters"):
             params[name] = parameter.fill(params, total)
     return BroughtKernel(cls.name, params, partial(cls().values, params))
 

@@ -12,9 +12,9 @@ from mdlearn.data.clustering.distances import assign, memberships
 from mdlearn.data.features.clustered_rows import BlockRows, clustered_rows
 from mdlearn.data.features.feature_map import FeatureMap, array_of
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.landmarks import projector
+from mdlearn.data.features.landmarks import landmark_projector
 from mdlearn.data.features.smoothed_clusters import TiedRows
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, read_only_view, steps
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, read_only_rows, steps
 from mdlearn.data.validation import check_number
 from mdlearn.numerics import memory
 from mdlearn.numerics.errstate import overflow_errstate
@@ -70,7 +70,7 @@ class LandmarkMap(FeatureMap):
         R = self.axes.T @ self.landmarks
         # Rounding in the place of a zero would bring a large column into features that have none of it.
         R[np.abs(R) <= ROUNDING_OF_ENTRIES * np.abs(self.landmarks).max(axis=0)] = 0.0
-        return read_only_view(R)
+        return read_only_rows(R)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -129,9 +129,9 @@ class LandmarkMap(FeatureMap):
             return LandmarkScorer(self, folded, True).scores
         return LandmarkScorer(self, self._untied(coef.astype(np.float64, copy=False)), False).scores
 
-    def over(self, kernel: Kernel) -> ClusterKernel:
+    def over(self, kernel: Kernel) -> LandmarkMapKernel:
         """`kernel` on the landmark space."""
-        return ClusterKernel(kernel.name, kernel.params, kernel.function, None, self, replace(kernel, centre=None))
+        return LandmarkMapKernel(kernel.name, kernel.params, kernel.function, None, self, replace(kernel, centre=None))
 
     def encoded(self) -> dict[str, Any]:
         """Points, widths and the projection by its name."""
@@ -183,7 +183,10 @@ class LandmarkMap(FeatureMap):
         labels, by = self.members(A)
         weights = np.zeros((A.shape[0], self.shape[0]))
         np.put_along_axis(weights, labels, by, axis=1)
-        mu, project = np.empty((A.shape[0], self.shape[1])), projector(self.projection, self.landmarks, A.sparse)
+        mu, project = (
+            np.empty((A.shape[0], self.shape[1])),
+            landmark_projector(self.projection, self.landmarks, A.sparse),
+        )
         for part in steps(A.shape[0], BLOCK_ENTRIES // max(self.shape[1], 1 if A.sparse else A.shape[1])):
             mu[part] = project(A.take(part))
         return LandmarkSpaceRows(mu, weights if self.mix is None else weights @ self.mix)
@@ -201,7 +204,7 @@ class LandmarkScorer:
         """Decision values without intercept, shape (n, p), float64; O(K d + p d) per row where folded."""
         F = np.zeros((A.shape[0], self.table.shape[0]))
         points = self.map.points
-        project = projector(self.map.projection, points, A.sparse)
+        project = landmark_projector(self.map.projection, points, A.sparse)
         for part in steps(A.shape[0], 4 * BLOCK_ENTRIES // max(points.shape)):
             B = A.take(part)
             labels, weights = self.map.members(B)
@@ -232,7 +235,7 @@ class LandmarkSpaceRows:
 
 
 @dataclass(frozen=True)
-class ClusterKernel(Kernel):
+class LandmarkMapKernel(Kernel):
     """Kernel over a landmark map: kappa(mu(x), mu(z)) times the inner product of the weights of x and z over clusters.
 
     With hard clusters that is kappa where both are in the same cluster, else 0.

@@ -109,7 +109,7 @@ def _landmarks_by_function(function: Any, points: Distinct, n: int, seed: int, n
     return result.block(slice(None))
 
 
-def given_points(points: Any, what: str, d: int | None) -> np.ndarray:
+def given_landmarks(points: Any, what: str, d: int | None) -> np.ndarray:
     """Landmarks or centres that the caller gave, float64 of shape (n, d), d None: any; `what` names them in errors."""
     rows = check_rows(points, what)
     if d is not None and rows.shape[1] != d:
@@ -190,7 +190,7 @@ def landmark_projection(projection: Any, sigma: Any, rows: Rows, counts: np.ndar
     return make_kernel("rbf", {"gamma": min(1.0 / sigma, np.finfo(float).max)}, rows, counts)
 
 
-def projector(projection: Kernel, landmarks: np.ndarray, sparse: bool) -> Callable[[Rows], np.ndarray]:
+def landmark_projector(projection: Kernel, landmarks: np.ndarray, sparse: bool) -> Callable[[Rows], np.ndarray]:
     """Function that projects rows on landmarks, f(A) of shape (n, L): values do not depend on layout or other rows.
 
     A kernel over them tells rows apart that their rounding moves, and a model's rows are to be those that were fitted.

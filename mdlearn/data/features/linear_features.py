@@ -11,7 +11,7 @@ import numpy as np
 
 from mdlearn.data.features.gram import gram_matrix_by_blocks
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length
-from mdlearn.data.rows.rows import DenseRows, Rows, Selection, read_only_view
+from mdlearn.data.rows.rows import DenseRows, Rows, Selection, read_only_rows
 from mdlearn.numerics.lazy_property import kept, quick_init
 
 
@@ -164,7 +164,7 @@ class LinearFeatures:
 
     @kept
     def _squares(self) -> np.ndarray:
-        return read_only_view(self.rows.squares(self.ridge))
+        return read_only_rows(self.rows.squares(self.ridge))
 
     def to_model(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what a model keeps of coefficients: w, and alpha where f(x) = sum alpha_i k(x_i, x) + b."""

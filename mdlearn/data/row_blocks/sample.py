@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.row_blocks.summary import Block, Summary, Sums
+from mdlearn.data.row_blocks.summary import Block, Summary, SummarySums
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.data.validation import Data
@@ -58,19 +58,19 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawSample:
+class DrawRowBlockSample:
     """Work of a pass over row blocks: draw a sample of the rows."""
 
     seed: int
     most: int
 
     @classmethod
-    def of(cls, seed: int, summary: Summary) -> DrawSample:
+    def of(cls, seed: int, summary: Summary) -> DrawRowBlockSample:
         """As many rows as a sample may have."""
         return cls(seed, min(MOST_ROWS, max(1, MOST_ENTRIES // summary.width)))
 
-    def __call__(self, block: Block) -> Sums:
+    def __call__(self, block: Block) -> SummarySums:
         """Draw at most `most` rows of a block."""
         rng = np.random.default_rng([self.seed, block.number, 2])
         numbers = np.asarray(rng.random(block.counts.shape[0]))
-        return Sums(sample=Sample(block.X, block.codes, block.counts, numbers, self.most).least())
+        return SummarySums(sample=Sample(block.X, block.codes, block.counts, numbers, self.most).least())

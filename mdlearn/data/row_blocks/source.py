@@ -14,15 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.row_blocks.summary import Block, Census, ClassMoments, Summary, Sums, checked_block, n_rows_of_block
+from mdlearn.data.row_blocks.summary import (
+    Block,
+    Census,
+    ClassMoments,
+    Summary,
+    SummarySums,
+    block_checked_by_summary,
+    n_rows_for_summary,
+)
 from mdlearn.data.validation import check_number
-from mdlearn.errors import came, faulty, foreign_steps, is_foreign
+from mdlearn.errors import came, faulty, is_foreign, steps_with_error_notes
 
 ROUNDING_OF_WEIGHTS = 1e-9
 """Relative difference of two sums of weights that is rounding."""
 
 
-Work = Callable[[Block], Sums]
+Work = Callable[[Block], SummarySums]
 """What a pass does with a block."""
 Make = Callable[[int, Any], Any]
 """What becomes of a block with its number: something that adds up, or None."""
@@ -93,16 +101,16 @@ class Portion:
         Rows given.
     weight : float
         Sum of the counts.
-    sums : Sums or None
+    sums : SummarySums or None
         What work made of them; None where none counts.
-    moments : Sums or None
+    moments : SummarySums or None
         Sums of counts times entries by class, and of their sizes; None where nobody asks whether rows are the same.
     """
 
     rows: int
     weight: float
-    sums: Sums | None
-    moments: Sums | None = None
+    sums: SummarySums | None
+    moments: SummarySums | None = None
 
     def __add__(self, other: Portion) -> Portion:
         moments = plus(self.moments, other.moments)
@@ -113,14 +121,14 @@ class Portion:
 class SourceWork:
     """Callable that makes the `Portion` of a row block of a source, in a pass after the first."""
 
-    work: Work  # (Block) -> Sums
+    work: Work  # (Block) -> SummarySums
     summary: Summary  # what the first pass found
     moments: bool = False  # whether to add up what tells that the rows are those of the first pass
 
     def __call__(self, number: int, block: Any) -> Portion:
         """Do the work on the rows that count."""
-        checked = checked_block(paired(block), self.summary, number)
-        rows = n_rows_of_block(block[0])
+        checked = block_checked_by_summary(paired(block), self.summary, number)
+        rows = n_rows_for_summary(block[0])
         if checked is None:
             return Portion(rows, 0.0, None)
         found = None
@@ -207,7 +215,7 @@ class RowBlocks:
 
     def _reduced(self, make: Make, kind: type) -> Generator[None, None, Any]:
         """Return what `reduced` does, checked: a sum of this kind, or None."""
-        found = yield from foreign_steps(self, "source", "reduced", partial(self.reduced, make))
+        found = yield from steps_with_error_notes(self, "source", "reduced", partial(self.reduced, make))
         if not isinstance(found, (kind, type(None))):
             raise faulty(self, "source", "reduced", f"returned {came(found)}, the sum of what make returned is needed")
         return found
@@ -235,13 +243,13 @@ class RowBlocks:
             raise ValueError("the blocks have no rows; give at least one row per class")
         return census.summary(class_weight)
 
-    def fold(self, work: Work, summary: Summary, *, proof: bool = False) -> Generator[None, None, Sums]:
+    def fold(self, work: Work, summary: Summary, *, proof: bool = False) -> Generator[None, None, SummarySums]:
         """Add up what a callable makes of all blocks; the sums depend on nothing but the blocks.
 
         Parameters
         ----------
         work : callable
-            (Block) -> Sums.
+            (Block) -> SummarySums.
         summary : Summary
             What `scan` found.
         proof : bool, default False
@@ -251,7 +259,7 @@ class RowBlocks:
         Returns
         -------
         generator
-            Yields None now and then, and returns the Sums.
+            Yields None now and then, and returns the SummarySums.
 
         Raises
         ------

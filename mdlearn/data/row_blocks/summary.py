@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.feature_map import FeatureMap, MappedRows
+from mdlearn.data.features.feature_map import FeatureMap, FeatureMapRows
 from mdlearn.data.labels import check_classes, check_labels
 from mdlearn.data.rows.arrays import array_as_rows, check_rows
 from mdlearn.data.rows.rows import Rows, selected_rows, steps
 from mdlearn.data.rows.scratch import Room
-from mdlearn.data.validation import check_weights, class_factors, column_names
+from mdlearn.data.validation import check_weights, column_names, validate_class_factors
 
 ENTRIES = 1 << 18
 """Entries of features that are made at once."""
@@ -33,11 +33,11 @@ class Block:
         return float(self.counts.sum())
 
 
-class Sums(dict[str, Any]):
+class SummarySums(dict[str, Any]):
     """Sums by name, in a summary of row blocks or of a later pass, which add up over blocks."""
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums({name: self[name] + other[name] for name in self})
+    def __add__(self, other: SummarySums) -> SummarySums:
+        return SummarySums({name: self[name] + other[name] for name in self})
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +85,14 @@ class Summary:
         return cls(**given)
 
 
-def checked_block(block: tuple[Any, ...], summary: Summary, number: int) -> Block | None:
+def block_checked_by_summary(block: tuple[Any, ...], summary: Summary, number: int) -> Block | None:
     """Check a block of a later pass against the summary, its entries trusted; None where none of its rows count."""
-    if not n_rows_of_block(block[0]):
+    if not n_rows_for_summary(block[0]):
         return None
     rows = array_as_rows(block[0])
     if rows.shape[1] != summary.width:
         raise ValueError(f"a block has {rows.shape[1]} columns, and the first one {summary.width}")
-    labels, weights = np.asarray(block[1]), _block_weights(block, rows.shape[0])
+    labels, weights = np.asarray(block[1]), _weights_in_summary(block, rows.shape[0])
     if labels.dtype.kind == "O" or labels.shape != weights.shape:
         classes, codes = check_labels(block[1], rows.shape[0])
         labels = classes[codes]
@@ -105,16 +105,16 @@ def checked_block(block: tuple[Any, ...], summary: Summary, number: int) -> Bloc
         return None
     if used.shape[0] < counts.shape[0]:
         rows, places, counts = selected_rows(rows, used), places[used], counts[used]
-    made = rows if summary.mapping is None else MappedRows(rows, summary.mapping)
+    made = rows if summary.mapping is None else FeatureMapRows(rows, summary.mapping)
     return Block(made, places, counts, number)
 
 
-def n_rows_of_block(X: Any) -> int:
+def n_rows_for_summary(X: Any) -> int:
     """Number of rows of a block's X, as the caller gave it, for the summary of row blocks."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _block_weights(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
+def _weights_in_summary(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
     """Sample weights of a row block that is summarised; all of them may be 0."""
     given = block[2] if len(block) == 3 else None
     return np.zeros(n_rows) if given is not None and not np.any(given) else check_weights(given, n_rows)
@@ -148,11 +148,11 @@ class Census:
     @classmethod
     def of(cls, block: tuple[Any, ...]) -> Census | None:
         """Check and count a block; None where it has no rows."""
-        if not n_rows_of_block(block[0]):
+        if not n_rows_for_summary(block[0]):
             return None
         rows = check_rows(block[0])
         classes, codes = check_labels(block[1], rows.shape[0])
-        weights = _block_weights(block, rows.shape[0])
+        weights = _weights_in_summary(block, rows.shape[0])
         mine = np.zeros((rows.shape[0], classes.shape[0]))
         mine[np.arange(rows.shape[0]), codes] = weights
         names = column_names(block[0])
@@ -179,7 +179,7 @@ class Census:
         """Make a summary with class weights; ValueError where there is nothing to learn from."""
         classes = self.classes
         check_classes(classes, lambda: self.totals, self.rows)
-        factors = class_factors(class_weight, classes, np.arange(classes.shape[0]), self.totals)
+        factors = validate_class_factors(class_weight, classes, np.arange(classes.shape[0]), self.totals)
         totals = self.totals * factors
         used = totals > 0
         if used.sum() < 2:
@@ -198,14 +198,14 @@ class ClassMoments:
 
     n_classes: int
 
-    def __call__(self, block: Block) -> Sums:
+    def __call__(self, block: Block) -> SummarySums:
         """Sums of counts times features, shape (k, n)."""
         found, room = np.zeros((self.n_classes, block.X.shape[1])), Room()
         for rows in steps(block.counts.shape[0], ENTRIES // block.X.shape[1]):
             mine = np.zeros((rows.stop - rows.start, self.n_classes))
             mine[np.arange(mine.shape[0]), block.codes[rows]] = block.counts[rows]
             found += block.X.piece(rows, room).adjoint(mine)
-        return Sums(moments=found)
+        return SummarySums(moments=found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +214,6 @@ class EntrySpread:
 
     mean: float
 
-    def __call__(self, block: Block) -> Sums:
+    def __call__(self, block: Block) -> SummarySums:
         """Of one block."""
-        return Sums(spread=block.X.spread(block.counts, self.mean))
+        return SummarySums(spread=block.X.spread(block.counts, self.mean))

@@ -9,7 +9,7 @@ import numpy as np
 from mdlearn.data.rows.rows import Rows, Selection
 
 
-def with_last(v: np.ndarray, last: np.ndarray | float) -> np.ndarray:
+def affine_coefficients(v: np.ndarray, last: np.ndarray | float) -> np.ndarray:
     """Return coefficients of affine rows: v of shape (d,) or (d, k), and behind it the last one, or k of them."""
     out = np.empty((v.shape[0] + 1, *v.shape[1:]))
     out[:-1], out[-1] = v, last
@@ -34,7 +34,7 @@ class AffineRows:
     def adjoint(self, V: np.ndarray) -> np.ndarray:
         """Sum of rows times V of shape (m,) or (m, k)."""
         G = self.rows.adjoint(V)
-        return with_last(G, V.sum(axis=0)) if self.constant else G
+        return affine_coefficients(G, V.sum(axis=0)) if self.constant else G
 
     def block(self, rows: Selection) -> np.ndarray:
         """Selected rows, with the constant 1 if any, as a dense float64 array; possibly a view, so never written to."""
@@ -44,4 +44,4 @@ class AffineRows:
     def column_squares(self, weights: np.ndarray) -> np.ndarray:
         """Weighted sum of the squares of every column."""
         squares = self.rows.column_squares(weights)
-        return with_last(squares, weights.sum()) if self.constant else squares
+        return affine_coefficients(squares, weights.sum()) if self.constant else squares

@@ -10,7 +10,7 @@ import numpy as np
 
 from mdlearn.data.rows.csr_conversion import convert_to_canonical_csr, convert_to_csr
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, read_only_view, steps
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, read_only_rows, steps
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -44,15 +44,15 @@ def check_rows(X: Any, what: str = "X") -> Rows:
         return rows
     largest = rows.largest()
     if not np.isfinite(largest):
-        at = _place_in_array(X, *_first_wrong_entry(rows, lambda values: ~np.isfinite(values)))
+        at = _place_in_array(X, *_first_wrong_array_entry(rows, lambda values: ~np.isfinite(values)))
         raise ValueError(f"{what} contains NaN or infinity{at}; remove or impute such values first")
     if largest > LARGEST_ENTRY:
-        at = _place_in_array(X, *_first_wrong_entry(rows, lambda values: np.abs(values) > LARGEST_ENTRY))
+        at = _place_in_array(X, *_first_wrong_array_entry(rows, lambda values: np.abs(values) > LARGEST_ENTRY))
         raise ValueError(f"{what} holds numbers of size {largest:.3g}{at}, whose squares overflow; scale the features")
     return rows
 
 
-def _first_wrong_entry(rows: Rows, wrong: Callable[[np.ndarray], np.ndarray]) -> tuple[int, int]:
+def _first_wrong_array_entry(rows: Rows, wrong: Callable[[np.ndarray], np.ndarray]) -> tuple[int, int]:
     """Row and column of the first wrong entry of an array, where there is one."""
     for span in rows.spans():
         bad = wrong(rows.block(span))
@@ -93,7 +93,7 @@ def _sparse_array_as_rows(X: Any, what: str) -> CsrRows:
         A = convert_to_canonical_csr(A)
     A = copy(A)  # another matrix of the same arrays: the caller's stays writable
     # Compiled loops read arrays without gaps: others are copied.
-    A.data, A.indices, A.indptr = (read_only_view(np.ascontiguousarray(part)) for part in (A.data, A.indices, A.indptr))
+    A.data, A.indices, A.indptr = (read_only_rows(np.ascontiguousarray(part)) for part in (A.data, A.indices, A.indptr))
     return CsrRows(A)
 
 
@@ -127,7 +127,7 @@ def _object_array_error(X: Any, A: np.ndarray, what: str) -> TypeError | ValueEr
     return TypeError(f"{what} holds values that are not numbers; encode them as numbers first")
 
 
-def first_word(values: Any) -> int | None:
+def first_word_in_array(values: Any) -> int | None:
     """Position of the first entry of a one-dimensional array that is no real number; None if all are, or it is none."""
     if not isinstance(values, Collection) or getattr(values, "ndim", 1) != 1:
         return None
@@ -154,7 +154,7 @@ def _not_an_array(X: Any, what: str) -> TypeError:
     return TypeError(f"{what} is a {kind}, not an array of shape (rows, columns){hint}")
 
 
-def _uneven_row(X: Any) -> str:
+def _uneven_row_of_array(X: Any) -> str:
     """Which row of a list that makes no array differs from the one before; empty where the rows are not the reason."""
     if not isinstance(X, (list, tuple)):
         return ""
@@ -173,13 +173,15 @@ def _dense_array_as_rows(X: Any, what: str) -> DenseRows:
     except ValueError:
         if _is_list_of_blocks(X):
             raise _not_an_array(X, what) from None
-        raise ValueError(f"{what} is not a rectangular array; give rows of equal length{_uneven_row(X)}") from None
+        raise ValueError(
+            f"{what} is not a rectangular array; give rows of equal length{_uneven_row_of_array(X)}"
+        ) from None
     if A.dtype.kind == "O":
         try:
             A = A.astype(np.float64)
         except (TypeError, ValueError):
             raise _object_array_error(given, A, what) from None
-    if A.dtype.kind in "US" and (found := first_word(A.reshape(-1))) is not None and A.ndim == 2:
+    if A.dtype.kind in "US" and (found := first_word_in_array(A.reshape(-1))) is not None and A.ndim == 2:
         row, column = divmod(found, A.shape[1])
         at = _place_in_array(given, row, column)
         raise TypeError(f"{what} has dtype {A.dtype}; give real numbers, not {str(A[row, column])!r:.40}{at}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.rows.rows import steps, steps_of_entries
+from mdlearn.data.rows.rows import row_steps_of_entries, steps
 
 CONVERTED_ENTRIES = 1 << 21
 """Stored entries that SciPy converts or sorts at once."""
@@ -26,7 +26,7 @@ def convert_to_canonical_csr(A: Any) -> Any:
         A = A.copy()
         A.sum_duplicates()
         return A
-    pieces = [A[part] for part in steps_of_entries(A.indptr, CONVERTED_ENTRIES)]
+    pieces = [A[part] for part in row_steps_of_entries(A.indptr, CONVERTED_ENTRIES)]
     for piece in pieces:
         piece.sum_duplicates()
     ends = np.append(0, np.cumsum(np.concatenate([np.diff(piece.indptr) for piece in pieces])))
@@ -41,7 +41,7 @@ def convert_to_canonical_csr(A: Any) -> Any:
 
 def _convert_csc_pieces(X: Any) -> Iterator[tuple[int, Any]]:
     """Pieces of a CSC matrix, converted: (first column, some columns as CSR)."""
-    for part in steps_of_entries(X.indptr, CONVERTED_ENTRIES):
+    for part in row_steps_of_entries(X.indptr, CONVERTED_ENTRIES):
         yield part.start, X[:, part].tocsr()
 
 

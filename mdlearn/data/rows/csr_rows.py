@@ -16,9 +16,9 @@ from mdlearn.data.rows.rows import (
     Rows,
     RowsInMemory,
     Selection,
-    largest_entry_size,
+    largest_entry_of_rows,
+    row_steps_of_entries,
     steps,
-    steps_of_entries,
 )
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ class CsrRows(RowsInMemory):
 
     def largest(self) -> float:
         parts = steps(self.X.nnz, BLOCK_ENTRIES)
-        return float(np.max([largest_entry_size(self.X.data[part]) for part in parts], initial=0.0))
+        return float(np.max([largest_entry_of_rows(self.X.data[part]) for part in parts], initial=0.0))
 
     def spans(self) -> Iterable[slice]:
         """Row ranges of about BLOCK_ENTRIES stored entries each."""
-        return steps_of_entries(self.X.indptr, BLOCK_ENTRIES)
+        return row_steps_of_entries(self.X.indptr, BLOCK_ENTRIES)
 
     def scaled(self, by: np.ndarray) -> CsrRows:
         return CsrRows(self.matrix().multiply(by).tocsr())
@@ -182,7 +182,7 @@ INDEX_BYTES = 4
 """Bytes of a column's number in a CSR matrix."""
 
 
-def share_of_entries(rows: DenseRows) -> float:
+def share_worth_csr(rows: DenseRows) -> float:
     """Share of the entries of dense rows that are not 0, in some of them."""
     some = rows.X[:: max(1, rows.shape[0] // ZEROS_ROWS)]
     return float(np.count_nonzero(some)) / some.size
@@ -193,7 +193,7 @@ def worth_csr_copy(rows: DenseRows) -> bool:
     m, d = rows.shape
     if d < ZEROS_COLUMNS:
         return False
-    share = share_of_entries(rows)
+    share = share_worth_csr(rows)
     return share < STORED_SHARE and share * m * d * (rows.X.itemsize + INDEX_BYTES) <= COPY_BYTES
 
 

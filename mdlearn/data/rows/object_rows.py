@@ -43,7 +43,7 @@ class ObjectRows(DenseRows):
         objects = list(given)
         if not objects:
             raise ValueError("X has 0 rows; give at least one")
-        return cls(_numbers_of_rows([key(one) for one in objects])[:, None], objects=objects)
+        return cls(_numbers_of_object_rows([key(one) for one in objects])[:, None], objects=objects)
 
     def take(self, rows: Selection) -> ObjectRows:
         """Selected rows as `ObjectRows`."""
@@ -53,7 +53,7 @@ class ObjectRows(DenseRows):
     __getitem__ = take
 
 
-def _numbers_of_rows(keys: list[Hashable]) -> np.ndarray:
+def _numbers_of_object_rows(keys: list[Hashable]) -> np.ndarray:
     """Numbers of rows by their keys: equal for equal keys, in the order of the keys where they have one."""
     try:
         distinct: list[Any] = list(dict.fromkeys(keys))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn._solvers import reading
-from mdlearn.data.rows.scratch import Piece, Room
+from mdlearn.data.rows.scratch import Room, ScratchPiece
 from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
 
@@ -34,7 +34,7 @@ COPY_BYTES = 256e6
 """Bytes that a copy of rows may take in an engine, where a copy makes it faster."""
 
 
-def read_only_view(A: np.ndarray) -> np.ndarray:
+def read_only_rows(A: np.ndarray) -> np.ndarray:
     """Read-only view of the array of training rows, or of another: engines must not change what they are judged by."""
     view = A.view()
     view.setflags(write=False)
@@ -52,7 +52,7 @@ def steps(n: int, step: int) -> Iterable[slice]:
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
-def steps_of_entries(ends: np.ndarray, most: int) -> Iterator[slice]:
+def row_steps_of_entries(ends: np.ndarray, most: int) -> Iterator[slice]:
     """Ranges of the rows (or columns) of a compressed matrix, of `most` stored entries (or one row) at most."""
     start = 0
     while start < ends.shape[0] - 1:
@@ -106,9 +106,9 @@ class Rows(ABC):
     def take(self, rows: Selection) -> Rows:
         """Selected rows, as `Rows`."""
 
-    def piece(self, rows: Selection, room: Room) -> Piece:
+    def piece(self, rows: Selection, room: Room) -> ScratchPiece:
         """Selected rows for several products, one after the other; good until the room is used for other rows."""
-        return Piece(self.block(rows), room)
+        return ScratchPiece(self.block(rows), room)
 
     def scaled(self, by: np.ndarray) -> Rows:
         """These rows in float64 with their columns multiplied by numbers; for few rows."""
@@ -153,8 +153,8 @@ class Rows(ABC):
         """Largest size of an entry; NaN or infinity where X holds one."""
         whole = self.whole
         if whole is not None:
-            return largest_entry_size(whole)
-        return float(np.max([largest_entry_size(self._piece(rows)) for rows in self.spans()]))
+            return largest_entry_of_rows(whole)
+        return float(np.max([largest_entry_of_rows(self._piece(rows)) for rows in self.spans()]))
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """X w in float64, for w of shape (d,) or (d, k)."""
@@ -204,7 +204,7 @@ class Rows(ABC):
         """sum_i weights_i x_ij^2 of every column, float64."""
         out = np.zeros(self.shape[1])
         for rows in self.spans():
-            out += _sums_of_squares(self._piece(rows), weights[rows])
+            out += _sums_of_row_squares(self._piece(rows), weights[rows])
         return out
 
     def _piece(self, rows: slice) -> Any:
@@ -265,7 +265,7 @@ class DenseRows(RowsInMemory):
 
     def __post_init__(self) -> None:
         own, X = vars(self), self.X
-        own["X"], own["suits_blas"], own["shape"] = read_only_view(X), _rows_suit_blas(X), X.shape
+        own["X"], own["suits_blas"], own["shape"] = read_only_rows(X), _rows_suit_blas(X), X.shape
         own["dtype"] = X.dtype if self.model_dtype is None else self.model_dtype
 
     def take(self, rows: Selection) -> DenseRows:
@@ -273,14 +273,14 @@ class DenseRows(RowsInMemory):
         some = self.X[rows] if isinstance(rows, slice) else gathered_rows(self.X, rows)
         return DenseRows(some, model_dtype=self.model_dtype)
 
-    def piece(self, rows: Selection, room: Room) -> Piece:
+    def piece(self, rows: Selection, room: Room) -> ScratchPiece:
         """Selected rows for several products; what is not float64 is converted within the room."""
         some = self.X[rows]
         if some.dtype == np.float64:
-            return Piece(self.block(rows), room)
+            return ScratchPiece(self.block(rows), room)
         held = room.array("rows", some.shape)
         held[...] = some
-        return Piece(held, room)
+        return ScratchPiece(held, room)
 
     def block(self, rows: Selection) -> np.ndarray:
         """Selected rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""
@@ -359,12 +359,12 @@ def zeros_by_rows(n: int) -> np.ndarray:
     return out
 
 
-def largest_entry_size(piece: np.ndarray) -> float:
+def largest_entry_of_rows(piece: np.ndarray) -> float:
     """Largest absolute value among entries of rows, without a copy of their size; NaN where there is one."""
     return float(np.maximum(piece.max(), -piece.min()))
 
 
-def _sums_of_squares(piece: Any, weights: np.ndarray) -> Any:
+def _sums_of_row_squares(piece: Any, weights: np.ndarray) -> Any:
     """Weighted sums of the squares of every column of rows, an array or a CSR matrix."""
     if isinstance(piece, np.ndarray):  # new memory for the squares would cost ten times as much as the sums
         return np.einsum("ij,ij,i->j", piece, piece, weights)

@@ -25,7 +25,7 @@ class Room:
         return self.held[name][:size].reshape(shape)
 
 
-class Piece:
+class ScratchPiece:
     """Piece of rows in a float64 array of scratch memory, for several products.
 
     `X` of shape (n, d).

@@ -22,19 +22,19 @@ from operator import itemgetter
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.dual import Dual, feasible_dual, feasible_variance_multipliers
-from mdlearn.forms.certificates.one_pass import values_in_one_pass, values_of_multipliers
+from mdlearn.forms.certificates.dual import Dual, feasible_dual, feasible_variance_dual
+from mdlearn.forms.certificates.one_pass import one_pass_of_multipliers, values_in_one_pass
 from mdlearn.forms.certificates.primal import improved_primal, primal
 from mdlearn.forms.certificates.representer import representer
 from mdlearn.forms.certificates.rounding import (
     certain_point,
-    doubt_of_balance,
-    doubt_of_bound,
     rounded,
+    rounding_doubt_of_balance,
+    rounding_doubt_of_bound,
     rounding_may_show,
-    unseen_share,
+    unseen_rounding_share,
 )
-from mdlearn.forms.certificates.without_ridge import corrections_are_cheap, doubt_without_ridge
+from mdlearn.forms.certificates.without_ridge import cheap_without_ridge, doubt_without_ridge
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.proof import AT_REST, Solution, judge
 
@@ -52,14 +52,14 @@ Proven = tuple[Dual, Solution]
 
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Proven:
     """Certify a margin form by its multipliers' representer: coefficients and dual coefficients then say the same."""
-    found = values_of_multipliers(form, column, point)
+    found = one_pass_of_multipliers(form, column, point)
     if found is not None:
         return found.proof, _certified_as_stored(form, column, found.primal, found.proof, found.own, tol)
     proof = feasible_dual(form, column, point.beta, point.sigma)
-    return proof, _certified_representer(form, column, point, proof, tol)
+    return proof, _certified_by_representer(form, column, point, proof, tol)
 
 
-def _certified_representer(form: MarginForm, column: Column, point: Point, proof: Dual, tol: float) -> Solution:
+def _certified_by_representer(form: MarginForm, column: Column, point: Point, proof: Dual, tol: float) -> Solution:
     """Certify a margin form by the representer of multipliers whose dual is known."""
     alpha = proof.alpha
     if form.ridge == 0:
@@ -71,7 +71,7 @@ def _certified_representer(form: MarginForm, column: Column, point: Point, proof
         own = improved_primal(form, column, point.coef.copy(), point.intercept)
         if own[0] - proof.lower <= ROUNDING_OF_VALUES * abs(own[0]):  # nothing is better
             return _certified_as_stored(
-                form, column, own, proof, _own_dual_coefficients(form, alpha, expanded, own), tol
+                form, column, own, proof, _certified_own_coefficients(form, alpha, expanded, own), tol
             )
     f = form.features.decision(expanded)
     intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
@@ -80,10 +80,10 @@ def _certified_representer(form: MarginForm, column: Column, point: Point, proof
         intercepts.add(point.intercept)
     found = min([improved_primal(form, column, expanded, b, f) for b in sorted(intercepts)], key=itemgetter(0))
     same = found[1] is expanded
-    alpha = alpha if same else _grown_dual_coefficients(alpha, expanded, found[1])
+    alpha = alpha if same else _certified_grown_coefficients(alpha, expanded, found[1])
     # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
     if own is not None and own[0] <= found[0] + ROUNDING_OF_VALUES * abs(found[0]):
-        found, same, alpha = own, False, _own_dual_coefficients(form, alpha, expanded, own)
+        found, same, alpha = own, False, _certified_own_coefficients(form, alpha, expanded, own)
     return _certified_as_stored(form, column, found, proof, alpha, tol, f if same else None)
 
 
@@ -106,13 +106,13 @@ def _certified_own_point(
     return plain if plain.certificate.objective < better.certificate.objective else better
 
 
-def _grown_dual_coefficients(alpha: np.ndarray, expanded: np.ndarray, coef: np.ndarray) -> np.ndarray:
+def _certified_grown_coefficients(alpha: np.ndarray, expanded: np.ndarray, coef: np.ndarray) -> np.ndarray:
     """Dual coefficients in a margin form's certificate of `coef`, which `expanded` with alpha grew to."""
     size = float(np.abs(expanded).max(initial=0.0))
     return alpha if size == 0 else alpha * (float(np.abs(coef).max()) / size)
 
 
-def _own_dual_coefficients(
+def _certified_own_coefficients(
     form: MarginForm, alpha: np.ndarray, expanded: np.ndarray, own: tuple[float, np.ndarray, float]
 ) -> np.ndarray:
     """Dual coefficients of an engine's own point in a margin form's certificate; alpha, if `expanded` is the same."""
@@ -141,8 +141,8 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
         proof, made_of = feasible_dual(form, column, point.beta, point.sigma), point.alpha.copy()
         own = _certified_own_point(form, column, point, proof, made_of, tol)
         if own.certificate.converged:
-            return _with_dual_coefficients(form, own, made_of, far=False)
-        known = proof, _certified_representer(form, column, point, proof, tol)
+            return _certified_with_coefficients(form, own, made_of, far=False)
+        known = proof, _certified_by_representer(form, column, point, proof, tol)
     proof, solution = certify(form, column, point, tol) if known is None else known
     if point.coef is None or form.ridge == 0:
         return solution
@@ -152,7 +152,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
         return solution
     assert solution.alpha is not None
     near = solution.alpha if point.alpha is None else point.alpha.copy()
-    return _with_dual_coefficients(form, own, near, far=point.alpha is None)
+    return _certified_with_coefficients(form, own, near, far=point.alpha is None)
 
 
 def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
@@ -164,7 +164,7 @@ def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
     return own and form.ridge > 0 and isinstance(form.features, LinearFeatures)
 
 
-def _with_dual_coefficients(form: MarginForm, own: Solution, near: np.ndarray, far: bool) -> Solution:
+def _certified_with_coefficients(form: MarginForm, own: Solution, near: np.ndarray, far: bool) -> Solution:
     """Certified solution of a margin form, with dual coefficients that make its coefficients, near given ones."""
     coef = form.features.from_model(own.coef, own.alpha)
     alpha = representer(form, near, coef, float(own.intercept), far=far, sharing=len(form.columns))
@@ -211,7 +211,7 @@ def stored_objective(form: MarginForm, column: Column, point: Point, objective: 
     if features.dtype == np.float64:
         if not features.ready or (coef is None and isinstance(features, LinearFeatures)):
             return objective
-        near = _signed_coefficients(column, point) if coef is None else coef
+        near = _certified_signed_coefficients(column, point) if coef is None else coef
         if not rounding_may_show(form, column, objective, near, point.intercept):
             return objective
     if coef is None:
@@ -222,10 +222,10 @@ def stored_objective(form: MarginForm, column: Column, point: Point, objective: 
     return certain_point(form, column, *rounded(form, column, value, factor * coef, factor * point.intercept)).objective
 
 
-def _signed_coefficients(column: Column, point: Point) -> np.ndarray:
+def _certified_signed_coefficients(column: Column, point: Point) -> np.ndarray:
     """Signed dual coefficients in a margin form's certificate, from multipliers moved within their bounds."""
     beta = np.minimum(np.maximum(point.beta, 0.0), column.caps)
-    return column.alpha(beta, feasible_variance_multipliers(column, point.sigma))
+    return column.alpha(beta, feasible_variance_dual(column, point.sigma))
 
 
 def stored_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:
@@ -235,15 +235,15 @@ def stored_bound(form: MarginForm, column: Column, point: Point, lower: float) -
     """
     features = form.features
     corrected = form.ridge == 0 or (form.bias == "free" and math.isinf(lower))
-    if not features.ready or (corrected and not corrections_are_cheap(form)):
+    if not features.ready or (corrected and not cheap_without_ridge(form)):
         return lower
     if not corrected:
-        alpha, limit = _signed_coefficients(column, point), BLURRED_BOUND * abs(lower)
+        alpha, limit = _certified_signed_coefficients(column, point), BLURRED_BOUND * abs(lower)
         if features.most_haze(alpha, None) <= limit or features.haze(alpha, None) <= limit:
             return lower
     proof = feasible_dual(form, column, point.beta, point.sigma)
-    doubt = doubt_of_bound(form, proof.lower, proof.alpha, proof.element)
-    held = proof.lower - doubt - doubt_of_balance(form, column, proof.alpha, point.intercept)
+    doubt = rounding_doubt_of_bound(form, proof.lower, proof.alpha, proof.element)
+    held = proof.lower - doubt - rounding_doubt_of_balance(form, column, proof.alpha, point.intercept)
     return -math.inf if math.isnan(held) else held
 
 
@@ -266,12 +266,12 @@ def _certified_as_stored(
     unit = form.unit * column.unit
     at_zero = unit * column.at_zero
     # What rounding may have taken from the objective, and added to the bound.
-    unseen = unseen_share(tol)
+    unseen = unseen_rounding_share(tol)
     objective, coef, intercept, growth = certain_point(form, column, objective, coef, intercept, f, unseen)
     if alpha is not None and growth != 1.0:
         alpha = growth * alpha
-    doubt = doubt_of_bound(form, proof.lower, proof.alpha, proof.element, unseen)
-    doubt += doubt_of_balance(form, column, proof.alpha, intercept)
+    doubt = rounding_doubt_of_bound(form, proof.lower, proof.alpha, proof.element, unseen)
+    doubt += rounding_doubt_of_balance(form, column, proof.alpha, intercept)
     if form.ridge == 0:
         doubt += doubt_without_ridge(form, proof.alpha, coef, intercept)
     certificate = judge(unit * objective, unit * (proof.lower - doubt), at_zero, column.hard, tol)

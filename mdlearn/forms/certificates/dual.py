@@ -43,13 +43,13 @@ def feasible_dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.
     """Make multipliers feasible for a margin form's certificate and return the dual value there."""
     beta = np.minimum(np.maximum(beta, 0.0), column.caps)
     if form.ridge == 0 and not form.features.ready:
-        return _dual_without_bound(column, beta)
+        return _dual_value_without_bound(column, beta)
     if form.ridge == 0:
-        repaired = without_ridge(form, column, beta, feasible_variance_multipliers(column, sigma))
+        repaired = without_ridge(form, column, beta, feasible_variance_dual(column, sigma))
     else:
-        repaired = multipliers_with_sums(form, column, beta, sigma)
+        repaired = dual_multipliers_with_sums(form, column, beta, sigma)
     if repaired is None:
-        return _dual_without_bound(column, beta)
+        return _dual_value_without_bound(column, beta)
     beta, sigma = repaired
     alpha = column.alpha(beta, sigma)
     value, element = column.bound(beta, sigma), None
@@ -57,27 +57,27 @@ def feasible_dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.
         # A fit that ended before any kernel value was known: the bound is loose, but it is one.
         total = float(alpha.sum()) if form.bias == "regularized" else 0.0
         squares = form.features.most(alpha) + total * total
-        return _dual_without_bound(column, beta)._replace(lower=value - 0.5 * squares)
+        return _dual_value_without_bound(column, beta)._replace(lower=value - 0.5 * squares)
     if form.ridge > 0:
         element = form.features.expand(alpha)
         value -= 0.5 * form.norm(element, float(alpha.sum()))
     return Dual(value, alpha, beta, element)
 
 
-def _dual_without_bound(column: Column, beta: np.ndarray) -> Dual:
+def _dual_value_without_bound(column: Column, beta: np.ndarray) -> Dual:
     """Dual in a margin form's certificate for multipliers that no feasible ones are near to: no bound."""
     return Dual(-math.inf, np.zeros_like(column.y), beta, None)
 
 
-def multipliers_with_sums(
+def dual_multipliers_with_sums(
     form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return multipliers of a form with a ridge, moved to the sums that variance and bias ask for; None: none are."""
-    sigma = feasible_variance_multipliers(column, sigma)
-    return _balanced_multipliers(column, beta, sigma) if form.bias == "free" else (beta, sigma)
+    sigma = feasible_variance_dual(column, sigma)
+    return _balanced_dual_multipliers(column, beta, sigma) if form.bias == "free" else (beta, sigma)
 
 
-def feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndarray:
+def feasible_variance_dual(column: Column, sigma: np.ndarray) -> np.ndarray:
     """Variance's multipliers in a margin form's certificate, shifted along the counts to sum 0 at least loss."""
     if column.kappa == 0:
         return np.zeros(sigma.shape)
@@ -90,7 +90,9 @@ def feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndarr
     return centred
 
 
-def _balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _balanced_dual_multipliers(
+    column: Column, beta: np.ndarray, sigma: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Multipliers in a margin form's certificate with sum alpha_i = 0 for a free bias; None: none within bounds.
 
     With a variance term, sigma moves along c (y - mean y), which keeps its own sum at 0. Without one, or where all
@@ -102,7 +104,7 @@ def _balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -
     if column.kappa > 0 and abs(column.label_mean) < 1.0:
         direction = column.counts * (column.y - column.label_mean)
         for _ in range(MOST_CORRECTIONS):
-            sigma = feasible_variance_multipliers(column, sigma - direction * (excess / float(direction @ column.y)))
+            sigma = feasible_variance_dual(column, sigma - direction * (excess / float(direction @ column.y)))
             before, excess = excess, float(column.y @ (others + sigma))
             if abs(before) <= SMALL_CORRECTION * float(np.abs(others + sigma).sum()):
                 break

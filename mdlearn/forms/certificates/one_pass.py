@@ -9,7 +9,7 @@ import numpy as np
 from mdlearn._solvers import point_values
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.certificates.dual import Dual
-from mdlearn.forms.certificates.primal import MISSED_BY_ROUNDING, growth_of_margin
+from mdlearn.forms.certificates.primal import MISSED_BY_ROUNDING, primal_growth_of_margin
 from mdlearn.forms.certificates.representer import EPS, ROUNDED_SUM
 from mdlearn.forms.margin import BIASES, Column, MarginForm, Point
 
@@ -17,7 +17,7 @@ ONE_PASS_ROWS = 8000
 """Rows up to which one pass is cheaper than products by BLAS and a call for every value, from three columns on."""
 
 
-class ExplicitValues(NamedTuple):
+class OnePassValues(NamedTuple):
     """Values of a certificate by one pass over explicit rows.
 
     Attributes
@@ -34,7 +34,7 @@ class ExplicitValues(NamedTuple):
     own: np.ndarray
 
 
-def values_in_one_pass(form: MarginForm, column: Column, point: Point) -> ExplicitValues | None:
+def values_in_one_pass(form: MarginForm, column: Column, point: Point) -> OnePassValues | None:
     """Values for the certificate of a point with coefficients and dual ones of its own; None: this pass cannot tell.
 
     So where rows are no small array by rows, where terms differ from row to row, where the coefficients are not those
@@ -43,10 +43,10 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point) -> Explic
     if form.bias == "free" and (column.kappa > 0 or column.kinds == {"hinge"}):
         return None
     # Copies: the engine may go on writing into its arrays, for the next column.
-    return _values(form, column, point, np.array(point.coef, float), np.array(point.alpha, float))
+    return _one_pass_values(form, column, point, np.array(point.coef, float), np.array(point.alpha, float))
 
 
-def values_of_multipliers(form: MarginForm, column: Column, point: Point) -> ExplicitValues | None:
+def one_pass_of_multipliers(form: MarginForm, column: Column, point: Point) -> OnePassValues | None:
     """Values in one pass for the certificate of a point's multipliers, and of the coefficients that these stand for.
 
     None as for `values_in_one_pass`, and where the intercept is free, or may be better than theirs.
@@ -54,12 +54,12 @@ def values_of_multipliers(form: MarginForm, column: Column, point: Point) -> Exp
     moved = point.coef is None and point.intercept != 0.0
     if form.ridge == 0 or form.bias == "free" or (form.bias == "regularized" and moved):
         return None
-    return _values(form, column, point, None, None)
+    return _one_pass_values(form, column, point, None, None)
 
 
-def _values(
+def _one_pass_values(
     form: MarginForm, column: Column, point: Point, coef: np.ndarray | None, own: np.ndarray | None
-) -> ExplicitValues | None:
+) -> OnePassValues | None:
     """Values in one pass over explicit rows: of coefficients and what they are made of, or of multipliers alone."""
     features, terms = form.features, column.table
     if terms is None or type(features) is not LinearFeatures or features.ridge is not None:
@@ -92,7 +92,7 @@ def _values(
     )
     if coef is None or own is None:
         coef, own = sums[0], alpha
-    short = "logistic" not in column.kinds and growth_of_margin(column, least, MISSED_BY_ROUNDING) != 1.0
+    short = "logistic" not in column.kinds and primal_growth_of_margin(column, least, MISSED_BY_ROUNDING) != 1.0
     if short or not missed <= (ROUNDED_SUM * EPS) ** 2 or not np.count_nonzero(coef):
         return None
-    return ExplicitValues((objective, coef, intercept), Dual(lower, alpha, beta, sums[0]), own)
+    return OnePassValues((objective, coef, intercept), Dual(lower, alpha, beta, sums[0]), own)

@@ -12,7 +12,7 @@ MISSED_BY_ROUNDING = 1e-9
 """Relative miss of a threshold that is made up for wherever that lowers the objective."""
 
 
-def objective_at(column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
+def primal_objective(column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
     """Primal (objective, factor) of a margin form at margins z and with `squares` as `MarginForm.norm` gives it.
 
     Constraints scale the point by the smallest `factor` >= 1 that reaches feasibility; infinity where none does.
@@ -37,7 +37,7 @@ def primal(
     """
     f = form.features.decision(coef) if f is None else f
     z = column.y * (f + intercept)
-    objective, factor = objective_at(column, z, form.norm(coef, intercept, f))
+    objective, factor = primal_objective(column, z, form.norm(coef, intercept, f))
     return objective, z * factor if 1.0 < factor < math.inf else z, factor
 
 
@@ -57,7 +57,7 @@ def improved_primal(
     same = factor == 1.0
     # Margins that miss their thresholds by rounding alone: with C = 1e7 a miss of 1e-15 per row is a loss of the size
     # of |w|^2's last eight digits.
-    growth = 1.0 if column.hard else growth_to_thresholds(column, z, MISSED_BY_ROUNDING)
+    growth = 1.0 if column.hard else primal_growth_to_thresholds(column, z, MISSED_BY_ROUNDING)
     if growth != 1.0:
         value = primal(form, column, growth * coef, growth * intercept)[0]
         if value < objective:
@@ -70,14 +70,14 @@ def improved_primal(
     return objective, coef, intercept
 
 
-def growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> float:
+def primal_growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> float:
     """Factor by which a primal point's margins reach thresholds, missed by a relative `slack` at most; else 1."""
     if not column.level or "logistic" in column.kinds:
         return 1.0  # longer coefficients do not make residuals smaller
-    return growth_of_margin(column, float((z if column.whole else z[column.counts > 0]).min()), slack)
+    return primal_growth_of_margin(column, float((z if column.whole else z[column.counts > 0]).min()), slack)
 
 
-def growth_of_margin(column: Column, least: float, slack: float) -> float:
+def primal_growth_of_margin(column: Column, least: float, slack: float) -> float:
     """Factor by which a primal point's smallest margin reaches thresholds of hinges, as all do then."""
     factor = 1.0
     for term in column.terms:

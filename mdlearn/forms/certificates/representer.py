@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.affine import AffineRows, with_last
+from mdlearn.data.rows.affine import AffineRows, affine_coefficients
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics.cholesky import nearly_inverse_by_cholesky
 
@@ -60,20 +60,20 @@ def representer(
     if not features.by_rows:
         return alpha  # nobody asks for it
     bias = form.bias == "regularized"
-    target = with_last(coef, intercept) if bias else coef
+    target = affine_coefficients(coef, intercept) if bias else coef
     if not np.count_nonzero(target):
         return np.zeros_like(alpha)  # nearer ones would leave rounding of their own size behind
 
     def expand(v: np.ndarray) -> np.ndarray:
-        return with_last(features.expand(v), v.sum()) if bias else features.expand(v)
+        return affine_coefficients(features.expand(v), v.sum()) if bias else features.expand(v)
 
     def adjoint(w: np.ndarray) -> np.ndarray:
         inner = w[: features.width] if features.ridge is None else w[: features.width] / features.ridge
         return features.decision(inner) + (w[-1] if bias else 0.0)
 
     known = features.expand(alpha) if expanded is None else expanded
-    start = with_last(known, alpha.sum()) if bias else known
-    rest, scale = target - start, _shared(features, _inverse_squared_lengths, bias)
+    start = affine_coefficients(known, alpha.sum()) if bias else known
+    rest, scale = target - start, _shared_by_representers(features, _representer_scale, bias)
     # A sum of alpha_i x_ij is known to a few eps |alpha| times the length of column j.
     enough: float = (ROUNDED_SUM * EPS) ** 2 * np.count_nonzero(scale) * float(alpha @ alpha)
     if scale @ np.square(rest) <= enough:
@@ -85,12 +85,17 @@ def representer(
     few = max(LEAST_STEPS, features.width // (COLUMNS_PER_STEP * sharing)) if narrow else MOST_STEPS
     if narrow and far and features.width <= FAR_COLUMNS * sharing:
         few = 0
-    alpha, square = _craig_steps(alpha, rest, scale, enough, (expand, adjoint, lambda r: scale * r), few)
+    alpha, square = _craig_steps_to_representer(alpha, rest, scale, enough, (expand, adjoint, lambda r: scale * r), few)
     if narrow and square > enough:
         # Where lengths say little of the columns, more steps would cost more than all their inner products.
         rest = target - expand(alpha)
-        alpha, _ = _craig_steps(
-            alpha, rest, scale, enough, (expand, adjoint, _shared(features, _whitening, bias)), MOST_STEPS
+        alpha, _ = _craig_steps_to_representer(
+            alpha,
+            rest,
+            scale,
+            enough,
+            (expand, adjoint, _shared_by_representers(features, _representer_whitening, bias)),
+            MOST_STEPS,
         )
     return alpha
 
@@ -111,12 +116,12 @@ def nearest_dual_coefficients(
     """
     if features.width > FACTORED_COLUMNS or features.rows.sparse or not features.by_rows or features.ridge is not None:
         return None
-    inverse, d = _shared(features, _whitening, bias, products), features.width
+    inverse, d = _shared_by_representers(features, _representer_whitening, bias, products), features.width
     found = np.array(alpha)
-    target = with_last(coef, intercepts) if bias else coef
+    target = affine_coefficients(coef, intercepts) if bias else coef
     for _ in range(FACTORED_STEPS):
         sums = features.expand(found)
-        rest = target - (with_last(sums, found.sum(axis=0)) if bias else sums)
+        rest = target - (affine_coefficients(sums, found.sum(axis=0)) if bias else sums)
         if (np.abs(rest) <= ROUNDED_SUM * EPS * np.abs(target)).all():
             break
         towards = inverse(rest)
@@ -124,7 +129,7 @@ def nearest_dual_coefficients(
     return found
 
 
-def _craig_steps(
+def _craig_steps_to_representer(
     alpha: np.ndarray, rest: np.ndarray, scale: np.ndarray, enough: float, maps: tuple[Map, Map, Map], most: int
 ) -> tuple[np.ndarray, float]:
     """Craig's steps to a representer: they shorten `rest`, which alpha lacks; returns best alpha and squared error.
@@ -153,15 +158,15 @@ def _craig_steps(
     return best, least
 
 
-def _inverse_squared_lengths(features: LinearFeatures, bias: bool) -> np.ndarray:
+def _representer_scale(features: LinearFeatures, bias: bool) -> np.ndarray:
     """Inverse squared length of every column, which scales steps to a representer; 0 for columns of zeros."""
     lengths = np.square(features.lengths)
     lengths = lengths if features.ridge is None else lengths / features.ridge**2
-    lengths = with_last(lengths, features.n_rows) if bias else lengths
+    lengths = affine_coefficients(lengths, features.n_rows) if bias else lengths
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
-def _shared(features: LinearFeatures, make: Callable[..., Any], bias: bool, *given: Any) -> Any:
+def _shared_by_representers(features: LinearFeatures, make: Callable[..., Any], bias: bool, *given: Any) -> Any:
     """Return what is made for representers of rows and bias alone: classes share it, and features keep it."""
     known: dict[tuple[Any, bool], Any] = vars(features).setdefault("_for_representers", {})
     if (make, bias) not in known:
@@ -169,8 +174,8 @@ def _shared(features: LinearFeatures, make: Callable[..., Any], bias: bool, *giv
     return known[make, bias]
 
 
-def _scaled_products(features: LinearFeatures, bias: bool, root: np.ndarray) -> np.ndarray:
-    """Inner products of the columns scaled by `root`, which `_whitening` factors for representers."""
+def _representer_products(features: LinearFeatures, bias: bool, root: np.ndarray) -> np.ndarray:
+    """Inner products of the columns scaled by `root`, which `_representer_whitening` factors for representers."""
     M, rows, by = np.zeros((root.shape[0], root.shape[0])), AffineRows(features.rows, bias), root.copy()
     if features.ridge is not None:
         by[: features.width] /= features.ridge
@@ -180,14 +185,14 @@ def _scaled_products(features: LinearFeatures, bias: bool, root: np.ndarray) -> 
     return M
 
 
-def _whitening(features: LinearFeatures, bias: bool, products: np.ndarray | None = None) -> Map:
+def _representer_whitening(features: LinearFeatures, bias: bool, products: np.ndarray | None = None) -> Map:
     """Whitening for representers: nearly the inverse of the map alpha -> element times its transpose.
 
     Of inner products of columns of length 1, plus a trace of I.
     """
-    root = np.sqrt(_inverse_squared_lengths(features, bias))
+    root = np.sqrt(_representer_scale(features, bias))
     n = root.shape[0]
     inverse = nearly_inverse_by_cholesky(
-        _scaled_products(features, bias, root) if products is None else products[:n, :n] * np.outer(root, root)
+        _representer_products(features, bias, root) if products is None else products[:n, :n] * np.outer(root, root)
     )
     return lambda rest: (root * inverse((root * rest.T).T).T).T

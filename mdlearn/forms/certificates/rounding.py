@@ -15,7 +15,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length, safe_sum
-from mdlearn.forms.certificates.primal import growth_to_thresholds, primal
+from mdlearn.forms.certificates.primal import primal, primal_growth_to_thresholds
 from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 
 DEAR_SHARE = 1e-10
@@ -73,7 +73,7 @@ def rounded(
                 held, value, z, factor = shifted, trial, moved, own
         found.append((factor, value, held))
         dear = value - objective > LENGTHENED_LOSS * abs(objective)
-        short = factor if column.hard else growth_to_thresholds(column, z, MISS) if dear else 1.0
+        short = factor if column.hard else primal_growth_to_thresholds(column, z, MISS) if dear else 1.0
         if short == 1.0 or math.isinf(short):
             break
         growth *= short * (1.0 + float(np.finfo(dtype).eps))
@@ -82,12 +82,12 @@ def rounded(
     return value, held[:-1], float(held[-1])
 
 
-def unseen_share(tol: float) -> float:
+def unseen_rounding_share(tol: float) -> float:
     """Share of a value that rounding may cost by its quick upper bound, where a gap of `tol` is asked for."""
     return min(max(SHARE_OF_TOL * tol, UNSEEN_SHARE), MOST_UNSEEN)
 
 
-def doubt_of_bound(
+def rounding_doubt_of_bound(
     form: MarginForm, lower: float, alpha: np.ndarray, element: np.ndarray | None, unseen: float = UNSEEN_SHARE
 ) -> float:
     """Possible excess of the dual value by the rounding of |sum alpha_i phi(x_i)|^2 / 2, as it was computed."""
@@ -99,7 +99,7 @@ def doubt_of_bound(
     return form.features.haze(alpha, element) if alpha.any() else 0.0
 
 
-def doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, intercept: float) -> float:
+def rounding_doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, intercept: float) -> float:
     """Possible excess of a bound because sum alpha_i, which is to be 0 for a free bias, is 0 but for rounding.
 
     What is left of the sum counts as often as the optimum's intercept is long: as that of a point near it, and as the
@@ -157,10 +157,10 @@ def certain_point(
         return CertainPoint(objective, coef, intercept, 1.0)
     if f is None or column.hard:
         f = form.features.decision(coef) if f is None else f
-        z, objective = _scores_and_value(form, column, coef, intercept, f)
+        z, objective = _scores_for_rounding(form, column, coef, intercept, f)
     else:
         z = column.y * (f + intercept)
-    most = objective + _rounding_bound(column, z, _norm_slopes(form, column, coef), off, objective)
+    most = objective + _rounding_bound(column, z, _norm_rounding_slopes(form, column, coef), off, objective)
     dear = column.hard or not most - objective <= DEAR_SHARE * abs(objective)
     growth = _growth_against_rounding(column, z, off) if dear else 1.0
     here = CertainPoint(math.inf if column.hard and growth > 1.0 else most, coef, intercept, 1.0)
@@ -173,17 +173,17 @@ def certain_point(
         longer = to_type(total * np.append(coef, intercept), dtype).astype(np.float64)
         own, b = longer[:-1], float(longer[-1])
         off = form.features.blur(own)
-        z, value = _scores_and_value(form, column, own, b, form.features.decision(own))
+        z, value = _scores_for_rounding(form, column, own, b, form.features.decision(own))
         growth = _growth_against_rounding(column, z, off) if column.hard else 1.0
         if growth == 1.0:
             there = CertainPoint(
-                value + _rounding_bound(column, z, _norm_slopes(form, column, own), off, value), own, b, total
+                value + _rounding_bound(column, z, _norm_rounding_slopes(form, column, own), off, value), own, b, total
             )
             return there if there.objective < here.objective else here
     return here
 
 
-def _scores_and_value(
+def _scores_for_rounding(
     form: MarginForm, column: Column, coef: np.ndarray, intercept: float, f: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Scores of coefficients and objective but for constraints, from which effects of rounding are bounded."""
@@ -191,7 +191,7 @@ def _scores_and_value(
     return z, 0.5 * form.norm(coef, intercept, f) + column.distribution_value(z)
 
 
-def _norm_slopes(form: MarginForm, column: Column, coef: np.ndarray) -> np.ndarray | float:
+def _norm_rounding_slopes(form: MarginForm, column: Column, coef: np.ndarray) -> np.ndarray | float:
     """Slopes by which the rounding of decision values changes a kernel's squared norm."""
     return 0.5 * column.y * coef if isinstance(form.features, KernelFeatures) else 0.0
 
@@ -210,7 +210,7 @@ def rounding_may_show(form: MarginForm, column: Column, objective: float, coef: 
     slopes, bend = column.slope_limits
     if math.isinf(bend):
         return True
-    grows = float((slopes + 0.5 * np.abs(_norm_slopes(form, column, coef))) @ off) + column.mean * most
+    grows = float((slopes + 0.5 * np.abs(_norm_rounding_slopes(form, column, coef))) @ off) + column.mean * most
     if bend > 0:
         # Losses with slopes of any size: the objective says what their squares add up to.
         reach = form.features.longest(coef) + abs(intercept)

@@ -76,7 +76,7 @@ def check_separable_by_program(form: MarginForm, column: Column) -> None:
 
     An interior point method can lose its digits before its multipliers prove anything (equal rows of both classes).
     """
-    signed = signed_rows(form, column, LARGEST_PROGRAM)
+    signed = separability_rows(form, column, LARGEST_PROGRAM)
     if signed is None:
         return
     m = signed.shape[0]
@@ -85,7 +85,7 @@ def check_separable_by_program(form: MarginForm, column: Column) -> None:
         raise _inseparable_error()
 
 
-def signed_rows(form: MarginForm, column: Column, largest: float) -> Any:
+def separability_rows(form: MarginForm, column: Column, largest: float) -> Any:
     """Signed rows y_i (x_i, 1) for the linear program of separability: CSR, counts > 0, largest entry of columns 1.
 
     None where the Gram matrix is not known yet, or where there are too many entries: more than `largest` that are not

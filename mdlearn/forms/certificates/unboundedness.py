@@ -13,7 +13,7 @@ import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
-from mdlearn.forms.certificates.separability import LARGEST_ROWS, separation_value, signed_rows
+from mdlearn.forms.certificates.separability import LARGEST_ROWS, separability_rows, separation_value
 from mdlearn.forms.joint.composite_point import row_lengths
 from mdlearn.forms.joint.margin_composite import MarginComposite
 from mdlearn.forms.margin import Column, MarginForm
@@ -82,7 +82,7 @@ def _is_unbounded_without_penalty(form: MarginForm) -> bool:
     """Unboundedness without ridge and penalty: whether some column falls along a direction without end."""
     varied = [column for column in form.columns if column.variance > 0]
     if varied:
-        rows = _EqualMargins(form, varied)
+        rows = _UnboundedDirections(form, varied)
         if rows.solution(np.ones(rows.width)) is not None:
             return True
     return any(is_unbounded(form, column) for column in form.columns if column.variance == 0)
@@ -97,7 +97,7 @@ def _is_unbounded_despite_penalty(form: MarginForm, columns: Sequence[Column]) -
     problem = MarginComposite(form, columns)
     if problem.steepness(problem.settle(np.zeros(problem.shape))) <= 1.0:
         return False  # a tangent has a minimum with the penalty
-    gain, rows = columns[0].mean, _EqualMargins(form, columns)
+    gain, rows = columns[0].mean, _UnboundedDirections(form, columns)
     penalty = np.full(rows.width, form.penalty)
     if form.bias == "free":
         penalty[-1] = 0.0
@@ -124,7 +124,7 @@ def _is_unbounded_despite_penalty(form: MarginForm, columns: Sequence[Column]) -
     return False
 
 
-class _EqualMargins:
+class _UnboundedDirections:
     """Directions of unboundedness: coefficients of least weighted length that give a column's rows the margin 1."""
 
     def __init__(self, form: MarginForm, columns: Sequence[Column]) -> None:
@@ -204,7 +204,7 @@ class _EqualMargins:
         return np.array(solved).T
 
 
-class Attainment:
+class UnboundednessWatch:
     """Watch for unboundedness of logistic terms without a ridge: on separable rows there is no optimum.
 
     Other forms pass: a ridge holds every direction, and squared terms reach their least value.
@@ -225,7 +225,7 @@ class Attainment:
         largest, used = float(np.abs(z).max()), z[self.column.counts > 0]
         # Rows of zeros have margin 0 whatever w is.
         if self.column.variance == 0 and largest > 0 and ((used > SURE_MARGIN * largest) | (used == 0)).all():
-            raise _unattained_error()
+            raise _unboundedness_error()
         restless = moved > RESTLESS * largest and moved > STRANGE_GAP * self.moved
         self.moved, self.steps = moved, self.steps + 1
         if (gap < SETTLED and restless) or (not gap < SETTLED and self.steps >= STRANGE_STEPS):
@@ -239,10 +239,10 @@ class Attainment:
     def _ask(self) -> None:
         self.waiting = False
         if is_unbounded(self.form, self.column):
-            raise _unattained_error()
+            raise _unboundedness_error()
 
 
-def check_attained(form: MarginForm, column: Column, beta: np.ndarray) -> None:
+def check_unbounded_multipliers(form: MarginForm, column: Column, beta: np.ndarray) -> None:
     """Check for unboundedness: ValueError where multipliers that prove a bound are at their ends, without an optimum.
 
     At an optimum those of logistic terms are inside; far out along a direction without end they go to 0.
@@ -250,7 +250,7 @@ def check_attained(form: MarginForm, column: Column, beta: np.ndarray) -> None:
     kinds = {t.kind for t in column.terms if t.weight > 0}
     at_end = (beta <= 0) | (beta >= column.caps)
     if kinds == {"logistic"} and (at_end & (column.counts > 0)).any() and is_unbounded(form, column):
-        raise _unattained_error()
+        raise _unboundedness_error()
 
 
 def is_unbounded(form: MarginForm, column: Column) -> bool:
@@ -260,7 +260,7 @@ def is_unbounded(form: MarginForm, column: Column) -> bool:
     ``sum caps max(0, -z) - a mean(z)``, the slope far out, is negative for some w; without a mean term, whether some
     margins are positive and none is negative. False where the program would be too large.
     """
-    signed = signed_rows(form, column, LARGEST_PROGRAM)
+    signed = separability_rows(form, column, LARGEST_PROGRAM)
     if signed is None:
         return False
     m, used = signed.shape[0], column.counts > 0
@@ -278,7 +278,7 @@ def is_unbounded(form: MarginForm, column: Column) -> bool:
     return separation_value(signed, pull, column.caps[:, used].sum(axis=0)) > 1e-7 * float(pull.sum())
 
 
-def _unattained_error() -> ValueError:
+def _unboundedness_error() -> ValueError:
     """Error for unboundedness of an objective without a squared norm on separable rows."""
     return ValueError(
         "without a squared norm in the objective there is no optimum on these training rows: they can be separated, so "

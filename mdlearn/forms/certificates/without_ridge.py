@@ -55,7 +55,7 @@ def without_ridge(
         size = now
         if metric is None:
             freedom = np.array([t.freedom(b, own) for (t, own), b in zip(column.shares, beta)]).reshape(beta.shape)
-            metric = CorrectionMetric(rows, column, freedom.sum(axis=0))
+            metric = MetricWithoutRidge(rows, column, freedom.sum(axis=0))
         f = column.y * rows.dot(metric.solve(residual))
         moved = beta - column.sides[:, None] * freedom * f
         beta = np.clip(moved, 0.0, column.caps)
@@ -106,7 +106,7 @@ def _doubt_of_nearly_constant(form: MarginForm, alpha: np.ndarray, reach: float)
     return reach * float(np.divide(missed, spread, out=np.zeros_like(spread), where=spread > 0).sum())
 
 
-def corrections_are_cheap(form: MarginForm) -> bool:
+def cheap_without_ridge(form: MarginForm) -> bool:
     """Whether corrections of multipliers without a ridge are so cheap that every point can have one."""
     return float(form.features.n_rows) * form.features.width**2 <= AT_ONCE
 
@@ -125,7 +125,7 @@ def _residual_without_ridge(
     return residual, bool((np.abs(residual) <= units * np.finfo(float).eps * terms).all())
 
 
-class CorrectionMetric:
+class MetricWithoutRidge:
     """Metric M of corrections without a ridge: sum_i freedom_i x_i x_i' and the variance's own, by eigenvalues.
 
     Attributes

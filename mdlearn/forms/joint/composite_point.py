@@ -47,6 +47,6 @@ def row_lengths(W: np.ndarray) -> np.ndarray:
     return np.sqrt(np.einsum("jk,jk->j", W, W))
 
 
-def tangent_at_zero(look: CompositeEvaluation) -> float:
+def point_tangent_at_zero(look: CompositeEvaluation) -> float:
     """Value at W = 0 of the tangent at a joint composite's point."""
     return look.value - look.below - float((look.gradient * look.W).sum())

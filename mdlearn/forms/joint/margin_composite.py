@@ -185,17 +185,17 @@ class MarginComposite(DecisionComposite):
         return A + kappa * (self.moments[np.ix_(rows, rows)] - np.multiply.outer(mean, mean))
 
     @property
-    def least_curvature(self) -> LeastCurvature | None:
+    def least_curvature(self) -> MarginCompositeCurvature | None:
         """Lower bound of every column's curvature by variance and ridge; None unless it is known to be positive."""
         # Moments are those of the largest counts of all columns, which would be too large for the others.
         known = self.moments is not None and self.alike
         return self._factored if known and bool((self.kappa > 0).all()) and np.ptp(self.kappa) == 0 else None
 
     @kept
-    def _factored(self) -> LeastCurvature | None:
+    def _factored(self) -> MarginCompositeCurvature | None:
         assert self.moments is not None
         kappa = float(self.kappa[0])
-        return LeastCurvature.of(self.moments, kappa, np.sqrt(kappa * self.totals) * self.means, self.ridge)
+        return MarginCompositeCurvature.of(self.moments, kappa, np.sqrt(kappa * self.totals) * self.means, self.ridge)
 
     @property
     def needs_anchor(self) -> bool:
@@ -243,21 +243,21 @@ class MarginComposite(DecisionComposite):
         assert look.scores is not None
         columns = self.columns
         first = columns[0]
-        if not look.scores.any() and all(_columns_alike_at_zero(c, first) for c in columns[1:]):
+        if not look.scores.any() and all(_composite_columns_alike(c, first) for c in columns[1:]):
             beta = first.slopes(np.zeros(look.scores.shape[0]))
             return np.broadcast_to(beta, (len(columns), *beta.shape))
         Z = (self.signs * look.scores).T
         return np.array([c.slopes(z) for z, c in zip(Z, columns)])
 
 
-def _columns_alike_at_zero(one: Column, other: Column) -> bool:
+def _composite_columns_alike(one: Column, other: Column) -> bool:
     """Whether two columns of a joint margin composite differ in their signs alone, which w = 0 does not see."""
     shared = one.terms is other.terms and one.counts is other.counts
     return shared and one.offset is None and other.offset is None
 
 
 @dataclass(frozen=True, eq=False)
-class LeastCurvature:
+class MarginCompositeCurvature:
     """Least curvature of every column of a margin composite: H_j = A - u_j u_j' with a factor of A = kappa M + ridge.
 
     `inner`, `shares` (shape (p, k), (k,)): A^-1 u_j, and 1 - u_j'A^-1 u_j less what rounding may have added.
@@ -268,7 +268,7 @@ class LeastCurvature:
     shares: np.ndarray
 
     @classmethod
-    def of(cls, moments: np.ndarray, kappa: float, U: np.ndarray, ridge: np.ndarray) -> LeastCurvature | None:
+    def of(cls, moments: np.ndarray, kappa: float, U: np.ndarray, ridge: np.ndarray) -> MarginCompositeCurvature | None:
         """Factor A; None where A or some H_j has directions without curvature, or nearly so."""
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -290,7 +290,7 @@ class LeastCurvature:
         return float((R * cho_solve(self.factor, R, check_finite=False)).sum() + along.sum())
 
 
-class ColumnComposite(MarginComposite):
+class ColumnMarginComposite(MarginComposite):
     """Margin composite of one column of a MarginForm, no penalty: its points are for that column's certificate."""
 
     roundings = 0.0
@@ -301,7 +301,7 @@ class ColumnComposite(MarginComposite):
             self.begin((column.start,))
 
     @property
-    def least_curvature(self) -> LeastCurvature | None:
+    def least_curvature(self) -> MarginCompositeCurvature | None:
         """None under a ridge: the certificate of a column knows no bound but that of its multipliers."""
         return None if self.form.ridge > 0 else super().least_curvature
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import FaultyProblem
-from mdlearn.forms.base import has_foreign
+from mdlearn.forms.base import overrides_problem_base
 from mdlearn.forms.joint.composite_point import CompositeEvaluation, row_lengths
 from mdlearn.numerics.errstate import overflow_errstate
 
@@ -41,15 +41,15 @@ class VisitedEvaluations:
         """Check an evaluation against those that are kept, and keep it."""
         with overflow_errstate():
             if not self.kept:
-                self.kept = dict.fromkeys(("zero", "best", "last"), _copied(problem.at(np.zeros(problem.shape))))
+                self.kept = dict.fromkeys(("zero", "best", "last"), _copy_visited(problem.at(np.zeros(problem.shape))))
             for other in self.kept.values():
-                _check_tangents(problem, look, other)
-            if look.value < problem.floor - _allowed(problem, look, look):
+                _check_visited_tangents(problem, look, other)
+            if look.value < problem.floor - _visited_rounding(problem, look, look):
                 raise FaultyProblem(
                     f"{_title(problem, 'nonnegative')} is True, but at() gives the value {look.value!r} at a point "
                     "that the fit visited"
                 )
-            self.kept["last"], value = _copied(look), problem.objective(look)
+            self.kept["last"], value = _copy_visited(look), problem.objective(look)
             if not (problem.objective(self.kept["best"]) <= value or math.isnan(value)):
                 self.kept["best"] = self.kept["last"]
 
@@ -74,8 +74,8 @@ class VisitedEvaluations:
         lower, kind = problem.bound(look, anchor)
         for other in self.kept.values():
             value = problem.objective(other)
-            if lower > value + _allowed(problem, look, other) + ROUNDING_OF_TERMS * (abs(lower) + abs(value)):
-                culprit = "bound" if has_foreign(type(problem), "bound") else "least"
+            if lower > value + _visited_rounding(problem, look, other) + ROUNDING_OF_TERMS * (abs(lower) + abs(value)):
+                culprit = "bound" if overrides_problem_base(type(problem), "bound") else "least"
                 raise FaultyProblem(
                     f"{_title(problem, culprit)} is too high: the bound made with it is {lower!r}, and a point that "
                     f"the fit visited has the objective {value!r}"
@@ -108,22 +108,22 @@ class VisitedEvaluations:
                     )
 
 
-def _copied(look: CompositeEvaluation) -> CompositeEvaluation:
+def _copy_visited(look: CompositeEvaluation) -> CompositeEvaluation:
     """Return a visited evaluation with arrays of its own: engines and plugins may write into theirs."""
     W, gradient, sizes = map(np.array, (look.W, look.gradient, look.sizes))
     return replace(look, W=W, gradient=gradient, sizes=sizes, scores=None)
 
 
-def _check_tangents(problem: Any, one: CompositeEvaluation, other: CompositeEvaluation) -> None:
+def _check_visited_tangents(problem: Any, one: CompositeEvaluation, other: CompositeEvaluation) -> None:
     """Check that each of two evaluations lies above the tangent at the other, up to rounding."""
-    allowed, step = _allowed(problem, one, other), other.W - one.W
+    allowed, step = _visited_rounding(problem, one, other), other.W - one.W
     for at, to, sign in ((one, other, 1.0), (other, one, -1.0)):
         slope = sign * float((at.gradient * step).sum())
         if to.value < at.value + slope - allowed:
-            raise FaultyProblem(_violation(problem, at, to, slope))
+            raise FaultyProblem(_visited_violation(problem, at, to, slope))
 
 
-def _allowed(problem: Any, one: CompositeEvaluation, other: CompositeEvaluation) -> float:
+def _visited_rounding(problem: Any, one: CompositeEvaluation, other: CompositeEvaluation) -> float:
     """Return what rounding may make of a tangent at one of two evaluations and the value at the other."""
     size = abs(float(problem.at_zero))
     reach = row_lengths(one.W) + row_lengths(other.W)
@@ -132,7 +132,7 @@ def _allowed(problem: Any, one: CompositeEvaluation, other: CompositeEvaluation)
     return one.below + other.below + ROUNDING_OF_TERMS * size
 
 
-def _violation(problem: Any, at: CompositeEvaluation, to: CompositeEvaluation, slope: float) -> str:
+def _visited_violation(problem: Any, at: CompositeEvaluation, to: CompositeEvaluation, slope: float) -> str:
     """Return the sentence about two evaluations of which one lies below the tangent at the other."""
     step = RATE_STEP * (to.W - at.W)
     rate = (problem.at(at.W + step).value - problem.at(at.W - step).value) / (2.0 * RATE_STEP)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm, NormTerm, matrix_of
+from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm, NormTerm, coefficient_term_matrix
 
 LIMIT_ROUNDINGS = 16.0
 """Roundings, of the type of the rows, by which a sum may miss its limit, relative to the sizes of its terms."""
@@ -112,7 +112,7 @@ class LimitBlocks:
 Block = NormBlocks | LimitBlocks
 
 
-def block_of(term: CoefficientTerm, n: int, k: int) -> Block:
+def block_of_coefficient_term(term: CoefficientTerm, n: int, k: int) -> Block:
     """Return the block of a coefficient term over n rows of K and k columns."""
     if isinstance(term, NormTerm):
         labels = term.labels(n)
@@ -138,9 +138,9 @@ class CoefficientBlocks:
         if penalty.any():
             given.insert(0, (NormTerm(penalty), penalty.shape[0]))
         for term, width in given:
-            matrix = matrix_of(term, width)
+            matrix = coefficient_term_matrix(term, width)
             n = matrix.shape[0]
-            block = block_of(term, n, k)
+            block = block_of_coefficient_term(term, n, k)
             matrix = hstack([matrix, csr_matrix((n, p - width))], format="csr") if width < p else matrix
             pieces.append(kron(matrix, identity(k), format="csr"))
             self.blocks.append((slice(start, start + n * k), block, term.matrix is None))

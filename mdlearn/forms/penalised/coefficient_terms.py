@@ -116,7 +116,7 @@ def first_differences(d: int) -> Any:
     return diags([-np.ones(d - 1), np.ones(d - 1)], [0, 1], shape=(d - 1, d), format="csr")
 
 
-def matrix_of(term: CoefficientTerm, d: int) -> Any:
+def coefficient_term_matrix(term: CoefficientTerm, d: int) -> Any:
     """Return K of a coefficient term for d features, in CSR form.
 
     Raises ValueError for another number of columns, or numbers that are not finite.

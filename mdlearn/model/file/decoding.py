@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.features.kernel_approximation import KernelMap
+from mdlearn.data.features.kernel_approximation import KernelApproximationMap
 from mdlearn.data.features.kernels import PARAMETERS, BroughtKernel, Kernel, check_kernel_parameters, make_plugin_kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.csr_rows import CsrRows
@@ -61,7 +61,9 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
     extras = _decoded_attributes(check_header_type(header.get("extras", {}), (dict,), "extras"), rest, problems)
     mapping: FeatureMap | None = None
     if approximate:
-        mapping = KernelMap.decoded({**_decoded_params(header_field(header, "map", (dict,)), rest), "kernel": kernel})
+        mapping = KernelApproximationMap.decoded(
+            {**_decoded_params(header_field(header, "map", (dict,)), rest), "kernel": kernel}
+        )
         header_choice(header["approximation"], (mapping.approximation,))
     elif header.get("map") is not None:
         mapping = _decoded_map(header, extras, rest, lookup)

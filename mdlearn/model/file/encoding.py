@@ -13,7 +13,7 @@ from mdlearn.data.features.kernels import BroughtKernel
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.errors import came, faulty, noted_call
+from mdlearn.errors import call_with_error_notes, came, faulty
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.file.archive import LABEL_KINDS
 from mdlearn.model.file.schema import (
@@ -78,7 +78,7 @@ def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, 
     for name, value in model.params.items():
         params[name] = _encoded_value(arrays, f"param_{name}", value)
     if model._map is not None:
-        values = noted_call(model._map, "a feature map", "encoded")
+        values = call_with_error_notes(model._map, "a feature map", "encoded")
         if not isinstance(values, Mapping):
             raise faulty(model._map, "a feature map", "encoded", f"returned {came(values)}, a mapping is needed")
         place = {name: _encoded_value(arrays, f"map_{name}", value) for name, value in values.items()}

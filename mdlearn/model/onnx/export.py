@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.data.clustering.distances import NEAREST
 from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.features.kernel_approximation import KernelMap
+from mdlearn.data.features.kernel_approximation import KernelApproximationMap
 from mdlearn.data.features.kernels import PARAMETERS, Kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
@@ -114,7 +114,7 @@ def check_exportable(model: FittedRecord) -> None:
 
 def check_onnx_map(place: FeatureMap, name: str) -> None:
     """Raise ValueError for features that ONNX export refuses: they need code; `name` is that of their owner."""
-    if isinstance(place, KernelMap):
+    if isinstance(place, KernelApproximationMap):
         return
     if not isinstance(place, LandmarkMap):
         raise ValueError(f"features of {name!r} ({type(place).__name__}) cannot be exported to ONNX")
@@ -172,7 +172,7 @@ def _onnx_kernel_values(graph: OnnxGraph, kernel: Kernel, rows: str, others: np.
 def _onnx_values_over_features(graph: OnnxGraph, model: FittedRecord, rows: str) -> str:
     """Add decision values over features of clusters, landmarks or an approximation to an ONNX export."""
     place = model._map
-    if isinstance(place, KernelMap):
+    if isinstance(place, KernelApproximationMap):
         assert model._coef is not None
         K = _onnx_kernel_values(graph, model.kernel, rows, place.points)
         return graph.product(K, place.combination(model._coef))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
-from mdlearn.data.features.gram import MatrixMemory
+from mdlearn.data.features.gram import GramMemory
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
@@ -118,7 +118,7 @@ def fit_path(
 
 
 def solve_grid(
-    setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]], memory: MatrixMemory | None = None
+    setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]], memory: GramMemory | None = None
 ) -> Iterator[tuple[int, Fitted]]:
     """Yield (position, fit) of the points of a path as they are done, group by group of equal features.
 
@@ -129,7 +129,7 @@ def solve_grid(
     limits, total = setting.call.limits, setting.data.total
     filled = [setting.complete(task) for task, _ in asked]
     keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(asked, filled)]
-    memory = memory or MatrixMemory()
+    memory = memory or GramMemory()
     for group in equal_point_groups(keys):
         kernel = setting.kernel(asked[group[0]][1])
         route = GridRoute([point_term_weights(asked[i][0], filled[i], total) for i in group])

@@ -17,7 +17,7 @@ from mdlearn.model.class_decisions import class_decision_values, labels_of_decis
 from mdlearn.model.model import Model
 from mdlearn.model.record import kernel_scorer
 from mdlearn.model.regression import RegressionModel
-from mdlearn.numerics.blas_threads import blas_threads, threads_for
+from mdlearn.numerics.blas_threads import blas_threads, blas_threads_for
 from mdlearn.selection.paths.grid import grid_names
 from mdlearn.selection.scoring import scoring_of
 from mdlearn.stages import Builder, Fitted
@@ -128,7 +128,7 @@ class Path(Sequence[Model]):
             held = [builder.stored_coefficients(self._fits[i]) for i in group]
             p = held[0].intercept.shape[0]
             terms = max(builder.data.X.shape[0], p * len(group))
-            with blas_threads(threads_for(float(math.prod(A.shape)) * terms)):
+            with blas_threads(blas_threads_for(float(math.prod(A.shape)) * terms)):
                 F = self._values(A, self._fits[group[0]], held)
             for j, (i, one) in enumerate(zip(group, held)):
                 values = F[:, j * p : (j + 1) * p] + one.intercept

@@ -23,7 +23,7 @@ STEP_LENGTHS = tuple(2.0**-k for k in range(7, -1, -1))
 
 
 @dataclass(frozen=True, eq=False)
-class BoundMultipliers:
+class DualBoundMultipliers:
     """Multipliers of a dual bound, with what its value needs of them.
 
     Attributes
@@ -38,10 +38,10 @@ class BoundMultipliers:
     coef: np.ndarray
     intercept: float
 
-    def towards(self, other: BoundMultipliers, step: float) -> BoundMultipliers:
+    def towards(self, other: DualBoundMultipliers, step: float) -> DualBoundMultipliers:
         """Return self + step (other - self); within the box for steps in [0, 1]."""
         rest = 1.0 - step
-        return BoundMultipliers(
+        return DualBoundMultipliers(
             rest * self.beta + step * other.beta,
             rest * self.sigma + step * other.sigma,
             rest * self.coef + step * other.coef,
@@ -82,7 +82,7 @@ class DualBound:
         elif slope > 0.0 and curvature > 0.0:
             self.best = best.towards(guess, min(1.0, slope / curvature))
 
-    def _length(self, best: BoundMultipliers, guess: BoundMultipliers, slope: float, curvature: float) -> float:
+    def _length(self, best: DualBoundMultipliers, guess: DualBoundMultipliers, slope: float, curvature: float) -> float:
         """Best of some lengths where the dual value is no quadratic; `slope` and `curvature` are those of the rest."""
 
         length, most, curved = 0.0, self.curved_value, self.curved_value
@@ -116,16 +116,16 @@ class DualBound:
                 b[:] = t.slopes(there, own)
         return beta
 
-    def _complete(self, beta: np.ndarray, sigma: np.ndarray) -> BoundMultipliers:
+    def _complete(self, beta: np.ndarray, sigma: np.ndarray) -> DualBoundMultipliers:
         c = self.column
         alpha = c.y * (c.sides @ beta + sigma + c.pull)
         intercept = float(alpha.sum()) if self.form.bias == "regularized" else 0.0
-        return BoundMultipliers(beta, sigma, self.form.features.expand(alpha), intercept)
+        return DualBoundMultipliers(beta, sigma, self.form.features.expand(alpha), intercept)
 
-    def _linear(self, p: BoundMultipliers) -> float:
+    def _linear(self, p: DualBoundMultipliers) -> float:
         return float((self.column.sides[:, None] * self.column.kinks * p.beta).sum())
 
-    def _inner(self, p: BoundMultipliers, q: BoundMultipliers) -> float:
+    def _inner(self, p: DualBoundMultipliers, q: DualBoundMultipliers) -> float:
         c = self.column
         total = float((c.softness * p.beta * q.beta).sum()) + float(p.coef @ q.coef) + p.intercept * q.intercept
         if c.kappa > 0:

@@ -14,7 +14,7 @@ from mdlearn.numerics import memory
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.systems.block_factor import BlockSystem
 from mdlearn.solvers.systems.scatter import Scatters
-from mdlearn.solvers.systems.system_choice import prefers_blocks, prefers_rows
+from mdlearn.solvers.systems.system_choice import prefers_block_system, prefers_row_system
 
 
 class Factoring(Solver):
@@ -24,8 +24,8 @@ class Factoring(Solver):
         """Ask for three matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""
         m, d = form.features.n_rows, form.features.width + 1
         sweeps = form.ridge > 0 and CURVED.isdisjoint(form.kinds)
-        if prefers_rows(form):
-            square = BlockSystem.bytes_of(form.features.rows) if prefers_blocks(form) else 24.0 * d * d
+        if prefers_row_system(form):
+            square = BlockSystem.bytes_of(form.features.rows) if prefers_block_system(form) else 24.0 * d * d
             common = 8.0 * d * d if len(form.columns) > 1 else 0.0
             size, what = common + at_once * (square + 160.0 * m), f"solver {self.name!r} on {d} columns"
             instead = "use solver='cd'" if sweeps else "use fewer columns"
@@ -44,8 +44,8 @@ class Factoring(Solver):
         features = form.features
         if isinstance(features, LinearFeatures):
             yield from features.computed()
-        if prefers_rows(form):
+        if prefers_row_system(form):
             assert isinstance(features, LinearFeatures)
-            several = len(form.columns) > 1 and not prefers_blocks(form)
+            several = len(form.columns) > 1 and not prefers_block_system(form)
             return Scatters(AffineRows(features.rows, form.bias != "none")) if several else None
         return (yield from form.features.gram())

@@ -66,10 +66,10 @@ def solve_by_orthogonal_factors(system: RowSystem) -> Steps:
             return
         point = Point(np.zeros((0, m)), -root * s, *system.split(w))
         yield report_of(form, column, point, column.y * system.decision(w))
-        rest = g - system.ridge * w - _centred_adjoint(system, root * s, centre)
+        rest = g - system.ridge * w - _orthogonal_adjoint(system, root * s, centre)
 
 
-def _centred_adjoint(system: RowSystem, v: np.ndarray, centre: np.ndarray) -> np.ndarray:
+def _orthogonal_adjoint(system: RowSystem, v: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """Sum of v_i (r_i - mean), for the orthogonal factorisation: transpose of the stack's centred rows."""
     return system.adjoint(system.column.y * v) - float(v.sum()) * centre
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdlearn.forms.certificates.dual import feasible_dual
-from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
@@ -125,7 +125,7 @@ def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> 
     Report
     """
     assert point.coef is not None
-    objective = objective_at(column, z, form.norm(point.coef, point.intercept))[0]
+    objective = primal_objective(column, z, form.norm(point.coef, point.intercept))[0]
     return Report.estimated(objective, feasible_dual(form, column, point.beta, point.sigma)[0], point)
 
 
@@ -147,6 +147,6 @@ def primal_dual_report_without_pass(
         if miss > BALANCED * float(np.abs(multipliers).sum()):
             return report_of(form, column, point, z)
     assert point.coef is not None
-    objective = objective_at(column, z, form.norm(point.coef, point.intercept))[0]
+    objective = primal_objective(column, z, form.norm(point.coef, point.intercept))[0]
     bound = column.bound(beta, sigma) - 0.5 * form.norm(*state.coefficients(stand_for))
     return Report.estimated(objective, bound, point)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mdlearn.forms.certificates.dual import feasible_dual
-from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import Start
 from mdlearn.numerics.line_search import parabola_maximum
@@ -41,7 +41,7 @@ def warm_start_element(state: PrimalDual) -> np.ndarray:
     if inner is None:
         return zero
     element = np.append(inner, start.intercept) if system.bias else inner.copy()
-    better = _start_beats_zero(state.form, column, state.margins(element), *state.coefficients(element))
+    better = _warm_start_beats_zero(state.form, column, state.margins(element), *state.coefficients(element))
     return element if better else zero
 
 
@@ -50,12 +50,12 @@ def warm_start_margins(form: MarginForm, column: Column) -> np.ndarray | None:
     if column.start is None:
         return None
     z = margins_of_start(form, column, column.start)
-    return z if _start_beats_zero(form, column, z, column.start.coef, column.start.intercept) else None
+    return z if _warm_start_beats_zero(form, column, z, column.start.coef, column.start.intercept) else None
 
 
-def _start_beats_zero(form: MarginForm, column: Column, z: np.ndarray, coef: np.ndarray, intercept: float) -> bool:
+def _warm_start_beats_zero(form: MarginForm, column: Column, z: np.ndarray, coef: np.ndarray, intercept: float) -> bool:
     """Whether a warm start with margins z is worth more than w = 0, which meets no constraint."""
-    value = objective_at(column, z, form.norm(coef, intercept))[0]
+    value = primal_objective(column, z, form.norm(coef, intercept))[0]
     return value < math.inf if column.hard else value <= column.at_zero
 
 
@@ -113,7 +113,7 @@ def warm_start_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray
     best = feasible_dual(form, column, beta, sigma)[0]
     if best <= feasible_dual(form, column, np.zeros(column.caps.shape), np.zeros_like(column.y))[0]:
         return None
-    return beta, sigma, objective_at(column, z, form.norm(start.coef, start.intercept))[0] - best
+    return beta, sigma, primal_objective(column, z, form.norm(start.coef, start.intercept))[0] - best
 
 
 def _loss_multipliers_of_start(column: Column, start: Start) -> np.ndarray:

@@ -18,7 +18,7 @@ from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
 from mdlearn.solvers.common.warm_start import warm_start_element
 from mdlearn.solvers.systems.row_and_gram import RowSystem
-from mdlearn.solvers.systems.system_choice import prefers_rows
+from mdlearn.solvers.systems.system_choice import prefers_row_system
 
 BLOCK_COEFFICIENTS = 256
 """Coefficients visited by one triangular solve, which is what consecutive steps are."""
@@ -29,7 +29,7 @@ ROUNDING_OF_SLOPES = 1e-16
 
 def suits_gauss_seidel(form: MarginForm) -> bool:
     """Whether Gauss-Seidel sweeps take a form: it has no loss, and explicit columns of which a matrix can be made."""
-    return not (form.kinds or any(one.terms for one in form.columns)) and form.ridge > 0 and prefers_rows(form)
+    return not (form.kinds or any(one.terms for one in form.columns)) and form.ridge > 0 and prefers_row_system(form)
 
 
 def gauss_seidel_descent(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps:

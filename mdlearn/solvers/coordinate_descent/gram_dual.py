@@ -27,7 +27,7 @@ FIRST_REACH = 0.5
 """Longest first move of a free bias, in units of margins."""
 
 
-def compiled_problem(
+def compiled_dual_column(
     column: Column, diagonal: np.ndarray, border: np.ndarray, omega: float, beta: np.ndarray, S: np.ndarray
 ) -> kernels.Problem:
     """Bundle a column for the compiled loop of coordinate descent, on a Gram matrix or on rows."""
@@ -45,7 +45,9 @@ class GramDual:
         self.S = np.zeros(1)
         self.kept = np.zeros(column.y.shape[0])
         self.rows = kernels.GramRows(reduced.R, self.kept)
-        self.problem = compiled_problem(column, reduced.diagonal(), reduced.border, reduced.omega, self.beta, self.S)
+        self.problem = compiled_dual_column(
+            column, reduced.diagonal(), reduced.border, reduced.omega, self.beta, self.S
+        )
         self.bias: GramDualBias | None = GramDualBias(self) if form.bias == "free" else None
         q = self.weights()
         self._keep(reduced.representer(q)[1], q)

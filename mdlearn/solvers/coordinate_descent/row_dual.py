@@ -20,7 +20,7 @@ from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.primal_dual import PrimalDual, report_of
-from mdlearn.solvers.coordinate_descent.gram_dual import compiled_problem
+from mdlearn.solvers.coordinate_descent.gram_dual import compiled_dual_column
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 VISIT = 256
@@ -43,7 +43,7 @@ class RowDual:
         self.kept = np.zeros(X.shape[1])
         self.rows = kernels.DenseRows(X.X, self.kept)
         diagonal = X.squares() + self.border
-        self.problem = compiled_problem(column, diagonal, np.ones(X.shape[0]), self.border, self.beta, self.S)
+        self.problem = compiled_dual_column(column, diagonal, np.ones(X.shape[0]), self.border, self.beta, self.S)
         self.finish = ActiveSet(PrimalDual(form, column, system))
         self.gap, self.next_finish = np.inf, FINISH_BELOW
         self._restart()

@@ -32,7 +32,11 @@ from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual
 from mdlearn.solvers.coordinate_descent.gauss_seidel import gauss_seidel_descent, suits_gauss_seidel
 from mdlearn.solvers.coordinate_descent.gram_dual import GramDual
 from mdlearn.solvers.coordinate_descent.row_dual import FINISH_WIDTH, RowDual
-from mdlearn.solvers.dual_hessian.variance_reduced import SharedGram, variance_key, variance_reduced_gram
+from mdlearn.solvers.dual_hessian.variance_reduced import (
+    VarianceReducedGram,
+    variance_reduced_gram,
+    variance_reduced_key,
+)
 from mdlearn.solvers.systems.operations import (
     NARROW_COLUMNS,
     STEPS_OF_A_FIT,
@@ -40,12 +44,16 @@ from mdlearn.solvers.systems.operations import (
     cheap_step_operations,
     is_nearly_hard,
     kernel_stiffness,
+    second_order_operations,
     step_operations,
-    steps_of_fit,
 )
 from mdlearn.solvers.systems.row_and_gram import RowSystem
-from mdlearn.solvers.systems.system_choice import prefers_blocks
-from mdlearn.solvers.working_set.initialise import initialise_working_sets, starts_without_gram, suits_working_sets
+from mdlearn.solvers.systems.system_choice import prefers_block_system
+from mdlearn.solvers.working_set.initialise import (
+    can_initialise_without_gram,
+    can_initialise_working_sets,
+    initialise_working_sets,
+)
 
 SWEEPS_BEFORE_NEWTON, SWEEPS_PER_ROUND = 5, 10
 NEWTON_STEPS_PER_ROUND = 6
@@ -108,7 +116,7 @@ class CoordinateDescent(Solver):
         general = super().refusal(form)
         if general is not None:
             return general
-        if not _on_centred_rows(form):
+        if not _descends_on_centred_rows(form):
             held = form.bias != "free" or _descends_on_gram(form)
             return None if held else "it cannot keep the equality constraint of bias='free'"
         if any(column.hard for column in form.columns):
@@ -129,7 +137,7 @@ class CoordinateDescent(Solver):
             told = "kernel: one Gram matrix, cheap sweeps"
             return Claim(0.5 * STEPS_OF_A_FIT * step_operations(form), told)
         rows, told = features.rows, "sparse rows with many columns: O(nnz) per update"
-        blocks = rows.sparse and prefers_blocks(form)
+        blocks = rows.sparse and prefers_block_system(form)
         if not rows.sparse:
             if form.bias == "free":
                 return None
@@ -143,23 +151,23 @@ class CoordinateDescent(Solver):
             step = (DENSE_ENTRY if form.kinds <= {"squared"} else NARROW_COLUMNS) * rows.n_entries
         else:
             step = cheap_step_operations(rows)
-        return Claim(steps_of_fit(form) * (step + ROW_VISIT * features.n_rows), told)
+        return Claim(second_order_operations(form) * (step + ROW_VISIT * features.n_rows), told)
 
     def reaches(self, form: MarginForm) -> bool:
         """Sweeps over the coefficients of a quadratic take forever where the ridge is small."""
-        return not _on_coefficients(form)
+        return not _descends_on_coefficients(form)
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for a Gram matrix, what stands beside it and a matrix per column; or for whitened copies of the rows."""
         m, width = form.features.n_rows, form.features.width
-        if _on_coefficients(form):
+        if _descends_on_coefficients(form):
             size, what = at_once * 8.0 * (width + 1) ** 2, f"a matrix of {width} columns"
             memory.require(size, what, "use a smaller basis", at_once)
             return
-        if _on_centred_rows(form):
+        if _descends_on_centred_rows(form):
             return
         if _descends_on_gram(form):
-            matrices = _gram_matrices(form, at_once)
+            matrices = _descent_gram_matrices(form, at_once)
             memory.require(
                 8.0 * matrices * m * m,
                 f"a kernel problem with {m} rows ({matrices} matrices of {m} x {m})",
@@ -178,7 +186,7 @@ class CoordinateDescent(Solver):
     def require_memory(self, form: MarginForm, options: dict[str, Any], at_once: int) -> None:
         """Ask for matrices over the rows of a kernel within the option `cache` alone."""
         m = form.features.n_rows
-        size = 8.0 * _gram_matrices(form, at_once) * m * m if _descends_on_gram(form) else 0.0
+        size = 8.0 * _descent_gram_matrices(form, at_once) * m * m if _descends_on_gram(form) else 0.0
         if size > options["cache"]:
             raise ValueError(
                 f"solver option cache={options['cache']:g} is too small for the matrices of {m} rows; they need "
@@ -196,37 +204,41 @@ class CoordinateDescent(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix and the reduced one of the first column; of sparse rows, the form to sweep over."""
-        if _on_coefficients(form) and isinstance(form.features, LinearFeatures):
+        if _descends_on_coefficients(form) and isinstance(form.features, LinearFeatures):
             yield from form.features.computed()
             return None
-        if _on_centred_rows(form):
+        if _descends_on_centred_rows(form):
             assert isinstance(form.features, LinearFeatures)
             yield from form.features.rows.written()
             return fold_constant_column(form)
         if not _descends_on_gram(form):
             return None
         constant, first = float(form.bias == "regularized"), form.columns[0]
-        if starts_without_gram(form):
-            return SharedGram(None, constant, None, None)
+        if can_initialise_without_gram(form):
+            return VarianceReducedGram(None, constant, None, None)
         G = yield from form.features.gram()
-        if len(form.columns) == 1 and suits_working_sets(form, first):
-            return SharedGram(G, constant, None, None)
+        if len(form.columns) == 1 and can_initialise_working_sets(form, first):
+            return VarianceReducedGram(G, constant, None, None)
         try:
             R = yield from variance_reduced_gram(G, constant, first.kappa, first.counts)
         except NotPositiveDefinite:
-            return SharedGram(G, constant, None, None)
-        return SharedGram(G, constant, variance_key(first), R)
+            return VarianceReducedGram(G, constant, None, None)
+        return VarianceReducedGram(G, constant, variance_reduced_key(first), R)
 
     def prepare_next(
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int
     ) -> Generator[None, None, Any]:
         """Return the Gram matrix of before, with an R that costs one product."""
         alone = before is None and left == 1
-        by_gram = not (alone or _on_coefficients(form) or _on_centred_rows(form)) and _descends_on_gram(form)
-        if not by_gram or starts_without_gram(form):
+        by_gram = not (
+            alone or _descends_on_coefficients(form) or _descends_on_centred_rows(form)
+        ) and _descends_on_gram(form)
+        if not by_gram or can_initialise_without_gram(form):
             return (yield from self.prepare(form, options))
-        if not isinstance(before, SharedGram) or before.G is None:
-            before = SharedGram((yield from form.features.gram()), float(form.bias == "regularized"), None, None)
+        if not isinstance(before, VarianceReducedGram) or before.G is None:
+            before = VarianceReducedGram(
+                (yield from form.features.gram()), float(form.bias == "regularized"), None, None
+            )
         found = yield from before.next(form.columns[0], left)
         return (yield from self.prepare(form, options)) if found is None else found
 
@@ -234,21 +246,21 @@ class CoordinateDescent(Solver):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per round; return whether second-order steps over all rows would get further."""
-        if _on_coefficients(form):
+        if _descends_on_coefficients(form):
             return (yield from gauss_seidel_descent(form, column, rng))
-        if _on_centred_rows(form):
+        if _descends_on_centred_rows(form):
             return (yield from _descend_on_sparse_rows(form, column, shared, rng))
         dual: CoordinateDescentState
         if shared is not None:
             work = None
-            if shared.G is None and not starts_without_gram(form):
-                shared = SharedGram((yield from form.features.gram()), shared.constant, None, None)
-            if suits_working_sets(form, column):
+            if shared.G is None and not can_initialise_without_gram(form):
+                shared = VarianceReducedGram((yield from form.features.gram()), shared.constant, None, None)
+            if can_initialise_working_sets(form, column):
                 work = yield from initialise_working_sets(form, column, shared, rng)
             if work is not None:
                 yield from work.run()
             if shared.G is None:
-                shared = SharedGram((yield from form.features.gram()), shared.constant, None, None)
+                shared = VarianceReducedGram((yield from form.features.gram()), shared.constant, None, None)
             try:
                 hessian = yield from shared.hessian(column)
             except NotPositiveDefinite:  # a kernel of so large values that a variance's 1 is lost beside them
@@ -336,12 +348,12 @@ def _movable_coordinates(dual: CoordinateDescentState) -> np.ndarray:
     return np.flatnonzero(inside.ravel() | (dual.violations().ravel() != 0))
 
 
-def _on_coefficients(form: MarginForm) -> bool:
+def _descends_on_coefficients(form: MarginForm) -> bool:
     """Whether the coordinate descent solver visits the coefficients: without a loss there is no dual to ascend."""
-    return not form.kinds and suits_gauss_seidel(form) and not _on_centred_rows(form)
+    return not form.kinds and suits_gauss_seidel(form) and not _descends_on_centred_rows(form)
 
 
-def _on_centred_rows(form: MarginForm) -> bool:
+def _descends_on_centred_rows(form: MarginForm) -> bool:
     """Whether the coordinate descent solver goes over centred sparse rows: so many that a Gram matrix costs more."""
     features = form.features
     return isinstance(features, LinearFeatures) and features.rows.sparse and features.n_rows > GRAM_ROWS
@@ -353,9 +365,9 @@ def _descends_on_gram(form: MarginForm) -> bool:
     return not isinstance(features, LinearFeatures) or features.n_rows <= max(GRAM_ROWS, features.width)
 
 
-def _gram_matrices(form: MarginForm, at_once: int) -> int:
+def _descent_gram_matrices(form: MarginForm, at_once: int) -> int:
     """Return how many matrices of the Gram matrix's size the coordinate descent solver takes at most."""
     # R (and one more while it is made) is shared; a column with another key, or a bias in R, has its own.
-    alike = len({variance_key(column) for column in form.columns}) == 1
+    alike = len({variance_reduced_key(column) for column in form.columns}) == 1
     held = form.bias == "free" and form.varied
     return 2 + (1 if alike and not held else 2) * at_once

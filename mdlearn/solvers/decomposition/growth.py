@@ -9,7 +9,7 @@ import numpy as np
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.common.warm_start import warm_start_multipliers
 from mdlearn.solvers.decomposition.rounds import DecompositionRounds
-from mdlearn.solvers.working_set.initialise import starting_column_on_rows
+from mdlearn.solvers.working_set.initialise import initial_column_on_rows
 
 FIRST_PART_ROWS, PART_GROWTH = 2000, 4
 """Rows of the first part, and how many times as many the next one has."""
@@ -45,7 +45,7 @@ def grow_to_all_rows(
         n = m if PART_GROWTH * n > 2 * m or (part is not None and _growing_part_is_sparse(part)) else n
         rows = np.sort(order[:n])
         before = part
-        part = make(column, None) if n == m else make(starting_column_on_rows(column, rows), rows)
+        part = make(column, None) if n == m else make(initial_column_on_rows(column, rows), rows)
         yield from part.prepare()
         if before is None:
             yield from part.set_multipliers(part.u)

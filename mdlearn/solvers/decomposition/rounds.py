@@ -12,7 +12,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.data.rows.rows import steps
-from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 from mdlearn.solvers.working_set.block_ascent import BlockAscentDual
 
@@ -48,13 +48,13 @@ MOST_TURNS = 4
 """Times that greedy steps on a working set are taken, where rows go over to their other term after each."""
 
 
-def working_set_bytes(m: int, cache: float, value_bytes: float) -> float:
+def decomposition_set_bytes(m: int, cache: float, value_bytes: float) -> float:
     """Return the bytes that a working set of a decomposition over m rows may take, with its Newton steps."""
-    n = min(m, most_working_rows(cache, value_bytes))
+    n = min(m, most_rows_of_rounds(cache, value_bytes))
     return min(cache, (value_bytes + NEWTON_BYTES) * n * n)
 
 
-def most_working_rows(cache: float, value_bytes: float) -> int:
+def most_rows_of_rounds(cache: float, value_bytes: float) -> int:
     """Return how many rows a working set of a decomposition may have with this many bytes of cache."""
     return int(min(LARGEST_WORKING_ROWS, math.sqrt(BLOCK_SHARE * cache / value_bytes)))
 
@@ -96,7 +96,7 @@ class DecompositionRounds(BlockAscentDual):
         self.columns, self.constant = columns, constant
         self.f = np.zeros(column.y.shape[0])
         self.cache, self.value_bytes = cache, float(np.dtype(columns.dtype).itemsize)
-        self.limit = most_working_rows(cache, self.value_bytes)
+        self.limit = most_rows_of_rounds(cache, self.value_bytes)
         m = self.f.shape[0]
         self.size = self.least = min(m if m <= WHOLE_WORKING_ROWS else LEAST_WORKING_ROWS, self.limit)
         self.most = min(MOST_WORKING_ROWS, self.limit)
@@ -105,7 +105,7 @@ class DecompositionRounds(BlockAscentDual):
         at_zero = np.zeros_like(self.f)
         if self.paired:
             at_zero = column.y * best_bias_shift(column, at_zero)
-        self.objective_at_zero = objective_at(column, at_zero, 0.0)[0]
+        self.objective_at_zero = primal_objective(column, at_zero, 0.0)[0]
         self.e = self.target.copy()
         self.room = np.empty(0)
         self.within, self.H = np.empty(0, dtype=np.intp), self.room  # the last working set, and its Hessian
@@ -218,7 +218,7 @@ class DecompositionRounds(BlockAscentDual):
         z = column.y * (self.f + self.b)
         if self.paired:
             z += column.y * best_bias_shift(column, z)
-        self.objective = min(objective_at(column, z, squares)[0], self.objective_at_zero)
+        self.objective = min(primal_objective(column, z, squares)[0], self.objective_at_zero)
         self.lower_bound = column.bound(beta, np.zeros_like(self.u)) - 0.5 * squares
 
     def climb_once(self) -> Generator[None, None, bool]:

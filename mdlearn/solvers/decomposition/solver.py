@@ -15,13 +15,13 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_number
-from mdlearn.forms.certificates.dual import multipliers_with_sums
+from mdlearn.forms.certificates.dual import dual_multipliers_with_sums
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.decomposition.growth import grow_to_all_rows
-from mdlearn.solvers.decomposition.rounds import DecompositionRounds, working_set_bytes
+from mdlearn.solvers.decomposition.rounds import DecompositionRounds, decomposition_set_bytes
 from mdlearn.solvers.decomposition.variance import VarianceRounds
 from mdlearn.solvers.systems.operations import (
     GENTLE_LOSS,
@@ -98,12 +98,12 @@ class KernelDecomposition(Solver):
         features = form.features
         if not isinstance(features, KernelFeatures) or not features.kernel.plain:
             return "it needs kernel 'rbf' or 'poly'"
-        if not all(suits_block_ascent(form, one) or _is_band(one) for one in form.columns):
+        if not all(suits_block_ascent(form, one) or _is_decomposition_band(one) for one in form.columns):
             return "it needs one hinge or squared hinge a row, or two of opposite sides around a band"
-        varied = [one for one in form.columns if _is_varied(one)]
+        varied = [one for one in form.columns if _decomposition_is_varied(one)]
         if any(len(one.terms) > 1 or one.terms[0].kind != "hinge" or form.offsets for one in varied):
             return "it takes a variance or a mean beside one hinge a row alone"
-        if form.bias == "free" and any(_weight_of_free_bias(one) < LEAST_WEIGHT_OF_BIAS for one in varied):
+        if form.bias == "free" and any(_decomposition_bias_weight(one) < LEAST_WEIGHT_OF_BIAS for one in varied):
             return "with bias='free' it needs a variance that is heavy enough to hold the bias"
         return None
 
@@ -117,7 +117,7 @@ class KernelDecomposition(Solver):
             rows, told = SQUARED_ROWS, "squared hinge over a kernel: working sets, no factors"
         elif "hinge" in form.kinds and stiffness <= STIFF_BOX:
             # Beside sweeps, which take half as long as Newton steps, but many where a row has two kinks.
-            rows = PATH_ROWS if form.features.reused else _rows_of_sweeps(form, stiffness)
+            rows = PATH_ROWS if form.features.reused else _rows_decomposition_pays(form, stiffness)
         return Claim(STEPS_OF_A_FIT * columns_of_kernel_operations(form, rows), told)
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -130,16 +130,19 @@ class KernelDecomposition(Solver):
         """Ask for the rows in single precision, a working set's block, and some numbers a row."""
         m, d = form.features.rows.shape
         size = memory.NEGLIGIBLE_BYTES + 4.0 * m * (d + 2)
-        size += at_once * (working_set_bytes(m, _block_cache(form, options), _value_bytes(form)) + 400.0 * m)
-        if any(map(_is_varied, form.columns)):
-            r, wanted = _columns_of_factor(form, options), _columns_of_factor(form, self.options)
+        size += at_once * (
+            decomposition_set_bytes(m, _decomposition_cache_bytes(form, options), _decomposition_value_bytes(form))
+            + 400.0 * m
+        )
+        if any(map(_decomposition_is_varied, form.columns)):
+            r, wanted = _decomposition_factor_columns(form, options), _decomposition_factor_columns(form, self.options)
             least = math.ceil(LEAST_FACTOR_SHARE * wanted)
             if r < least:
                 raise ValueError(
                     f"solver option cache={options['cache']:g} is too small for a variance over {m} rows; it needs "
-                    f"{math.ceil(least * m * _factor_entry_bytes(form) / FACTOR_SHARE)} bytes"
+                    f"{math.ceil(least * m * _decomposition_entry_bytes(form) / FACTOR_SHARE)} bytes"
                 )
-            size += 8.0 * m * r + max(8.0 * m * r, at_once * (_value_bytes(form) * m * r + 40.0 * r * r))
+            size += 8.0 * m * r + max(8.0 * m * r, at_once * (_decomposition_value_bytes(form) * m * r + 40.0 * r * r))
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
@@ -148,15 +151,20 @@ class KernelDecomposition(Solver):
         assert isinstance(features, KernelFeatures)
         tiles, constant, factor = features.columns(single=True), float(form.bias == "regularized"), None
         yield
-        if any(map(_is_varied, form.columns)):
-            rank = _columns_of_factor(form, options)
+        if any(map(_decomposition_is_varied, form.columns)):
+            rank = _decomposition_factor_columns(form, options)
             # In double precision: the last pivots would be made of rounding, and the factor above the kernel.
             across = features.columns(single=False).across
             factor = yield from partial_kernel_factor(across, features.squares(), rank, constant)
-        return KernelParts(tiles, constant, factor, _block_cache(form, options))
+        return DecompositionKernel(tiles, constant, factor, _decomposition_cache_bytes(form, options))
 
     def iterate(
-        self, form: MarginForm, column: Column, shared: KernelParts, options: dict[str, Any], rng: np.random.Generator
+        self,
+        form: MarginForm,
+        column: Column,
+        shared: DecompositionKernel,
+        options: dict[str, Any],
+        rng: np.random.Generator,
     ) -> Steps:
         """Offer a place per round; its report takes the drift from the decision values."""
         rounds = yield from grow_to_all_rows(form, column, partial(_rounds, form, shared, rng), rng)
@@ -183,7 +191,7 @@ class KernelDecomposition(Solver):
                     return rounds.free(rounds.u) > rounds.most
 
 
-def _rows_of_sweeps(form: MarginForm, stiffness: float) -> float:
+def _rows_decomposition_pays(form: MarginForm, stiffness: float) -> float:
     """Half of the rows from which decomposition takes less time than sweeps do in a single fit."""
     column, features = form.columns[0], form.features
     if len(column.terms) > 1:
@@ -203,7 +211,7 @@ def _rows_of_sweeps(form: MarginForm, stiffness: float) -> float:
     return 0.5 * MATRIX_ROWS
 
 
-def _is_band(column: Column) -> bool:
+def _is_decomposition_band(column: Column) -> bool:
     """Whether a decomposition's column has two terms of finite weight and opposite sides that punish no margin both.
 
     Squared losses are no such band: conjugate gradients solve their one system.
@@ -214,46 +222,46 @@ def _is_band(column: Column) -> bool:
     return bool((sides @ column.kinks <= 0).all())
 
 
-def _is_varied(column: Column) -> bool:
+def _decomposition_is_varied(column: Column) -> bool:
     """Whether a column of a decomposition has a variance or a mean, of which its dual coefficients are made as well."""
     return column.kappa > 0 or column.pulled
 
 
-def _weight_of_free_bias(column: Column) -> float:
+def _decomposition_bias_weight(column: Column) -> float:
     """kappa 1'S 1: what the variance of a decomposition's column has to hold a free bias with."""
     return column.kappa * column.total * (1.0 - column.label_mean**2)
 
 
-def _value_bytes(form: MarginForm) -> float:
+def _decomposition_value_bytes(form: MarginForm) -> float:
     """Bytes of a kernel value in a block of a decomposition."""
     features = form.features
     assert isinstance(features, KernelFeatures)
     return 4.0 if features.kernel.name == "rbf" else 8.0
 
 
-def _factor_entry_bytes(form: MarginForm) -> float:
+def _decomposition_entry_bytes(form: MarginForm) -> float:
     """Bytes of an entry of a decomposition's factor: in double precision, and as blocks have it."""
-    return 8.0 + _value_bytes(form)
+    return 8.0 + _decomposition_value_bytes(form)
 
 
-def _block_cache(form: MarginForm, options: dict[str, Any]) -> float:
+def _decomposition_cache_bytes(form: MarginForm, options: dict[str, Any]) -> float:
     """Bytes of the cache for a decomposition's working sets, which have what a factor leaves."""
     left: float = options["cache"]
-    if any(map(_is_varied, form.columns)):
-        left -= _factor_entry_bytes(form) * form.features.n_rows * _columns_of_factor(form, options)
+    if any(map(_decomposition_is_varied, form.columns)):
+        left -= _decomposition_entry_bytes(form) * form.features.n_rows * _decomposition_factor_columns(form, options)
     return left
 
 
-def _columns_of_factor(form: MarginForm, options: dict[str, Any]) -> int:
+def _decomposition_factor_columns(form: MarginForm, options: dict[str, Any]) -> int:
     """Number of columns of the partial factor that a decomposition takes beside a variance."""
     weight = max(one.kappa * one.total for one in form.columns)
     wanted = FACTOR_COLUMNS * math.sqrt(max(1.0, weight / FACTOR_WEIGHT))
-    entries = FACTOR_SHARE * options["cache"] / _factor_entry_bytes(form)
+    entries = FACTOR_SHARE * options["cache"] / _decomposition_entry_bytes(form)
     return int(min(wanted, partial_factor_columns(form.features.n_rows, entries)))
 
 
 @dataclass(frozen=True, eq=False)
-class KernelParts:
+class DecompositionKernel:
     """Kernel of a decomposition, shared by all columns: tiles, a bias's constant, a factor, cache of a block."""
 
     tiles: KernelTiles
@@ -263,7 +271,7 @@ class KernelParts:
 
 
 def _rounds(
-    form: MarginForm, kernel: KernelParts, rng: np.random.Generator, column: Column, rows: np.ndarray | None
+    form: MarginForm, kernel: DecompositionKernel, rng: np.random.Generator, column: Column, rows: np.ndarray | None
 ) -> DecompositionRounds:
     """Make the rounds of a column over all rows, or over some."""
     tiles = kernel.tiles if rows is None else kernel.tiles.take(rows)
@@ -295,7 +303,7 @@ class DecompositionReporter:
         beta, column = rounds.beta(), rounds.column
         sigma = rounds.variance_multipliers()
         # The certificate's own coefficients, to the bit: it asks for the same product.
-        alpha = column.alpha(*(multipliers_with_sums(self.form, column, beta, sigma) or (beta, sigma)))
+        alpha = column.alpha(*(dual_multipliers_with_sums(self.form, column, beta, sigma) or (beta, sigma)))
         rounds.refine(alpha, self.features.decision(alpha))
         self.gap = rounds.gap
         point = Point(beta, sigma, alpha, rounds.b)

@@ -23,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.data.rows.rows import steps
-from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 from mdlearn.solvers.decomposition.rounds import DecompositionRounds
@@ -217,7 +217,7 @@ class VarianceRounds(DecompositionRounds):
         self.e = self.target - self.f - self.soft * self.u
         squares = max(float(coefficients @ f), 0.0)
         sigma = column.y * coefficients - (column.sides @ beta + column.pull)
-        self.objective = min(objective_at(column, column.y * f, squares)[0], self.objective_at_zero)
+        self.objective = min(primal_objective(column, column.y * f, squares)[0], self.objective_at_zero)
         self.lower_bound = column.bound(beta, sigma) - 0.5 * squares
 
     def refine(self, coefficients: np.ndarray, exact: np.ndarray) -> None:

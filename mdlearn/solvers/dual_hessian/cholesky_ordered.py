@@ -17,7 +17,7 @@ from mdlearn.solvers.dual_hessian.hessian import (
     Block,
     ColumnHessian,
     add_hessian_border,
-    gathered_block,
+    hessian_block,
     hessian_row_pieces,
 )
 
@@ -39,7 +39,7 @@ class CholeskyOrderedHessian(ColumnHessian):
         first = np.ones(m, dtype=bool)
         first[last] = False
         self.order = np.append(np.flatnonzero(first), last)
-        L = yield from gathered_block(self.G, self.order, self.order)
+        L = yield from hessian_block(self.G, self.order, self.order)
         root, step = self.root[self.order], max(32, ENTRIES_PER_PIECE // m)
         for a in range(0, m, step):
             rows = L[a : a + step]
@@ -91,7 +91,7 @@ class CholeskyOrderedHessian(ColumnHessian):
         if new.shape[0]:
             yield from self._extend(new)
         at = self.place[index]
-        H = yield from gathered_block(self.H, at, at)
+        H = yield from hessian_block(self.H, at, at)
         add_hessian_border(H, self.border[index], self.omega)
         return H
 

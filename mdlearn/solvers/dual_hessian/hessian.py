@@ -19,7 +19,7 @@ from scipy.linalg import blas
 
 import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn._solvers.known_rows import KnownRows, SelectedRows
-from mdlearn.data.features.gram import symmetric_product
+from mdlearn.data.features.gram import gram_product
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.margin import Column
@@ -50,7 +50,7 @@ def hessian_row_pieces(H: np.ndarray) -> Iterable[slice]:
     return steps(H.shape[0], ENTRIES_PER_PIECE // max(1, H.shape[1]))
 
 
-def gathered_block(H: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray | None = None) -> Block:
+def hessian_block(H: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray | None = None) -> Block:
     """Block of a Hessian between some rows and columns, gathered in interruptible pieces: `out`, if given."""
     n = columns.shape[0]
     out = np.empty((rows.shape[0], n)) if out is None else out
@@ -63,7 +63,7 @@ def gathered_block(H: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np
     return out
 
 
-class SupportGram:
+class SupportHessian:
     """Dual Hessian from the Gram matrix's rows that have a multiplier: no variance and no mean, so no other counts."""
 
     settles, dear = 0.1, 0.25
@@ -100,7 +100,7 @@ class SupportGram:
         yield from self.learn(index)
         # Of a path's points, blocks take the memory of the rows between steps; a single fit leaves none of it behind.
         room = self.features.room(index.shape[0]) if self.features.reused else None
-        H = yield from gathered_block(self.cached.values, self.cached.place[index], index, room)
+        H = yield from hessian_block(self.cached.values, self.cached.place[index], index, room)
         if self.constant:
             for rows in hessian_row_pieces(H):
                 H[rows] += self.constant
@@ -148,11 +148,11 @@ class ColumnHessian:
 
     def gram(self, v: np.ndarray) -> np.ndarray:
         """(G + constant) v."""
-        return symmetric_product(self.G, v) + self.constant * float(v.sum())
+        return gram_product(self.G, v) + self.constant * float(v.sum())
 
     def hessian(self, v: np.ndarray) -> np.ndarray:
         """(R + omega border border') v."""
-        return symmetric_product(self.R, v) + self.border * (self.omega * float(self.border @ v))
+        return gram_product(self.R, v) + self.border * (self.omega * float(self.border @ v))
 
     def diagonal(self) -> np.ndarray:
         """Diagonal of the Hessian."""
@@ -172,7 +172,7 @@ class ColumnHessian:
 
     def block(self, index: np.ndarray) -> Block:
         """The Hessian (or an upper bound) between some rows."""
-        H = yield from gathered_block(self.R, index, index)
+        H = yield from hessian_block(self.R, index, index)
         if self.omega:
             add_hessian_border(H, self.border[index], self.omega)
         return H
@@ -263,7 +263,7 @@ class ExactHessian(ColumnHessian):
         return super().representer(q)
 
 
-class GramMajorant(ColumnHessian):
+class GramMajorantHessian(ColumnHessian):
     """Gram matrix as dual Hessian (equal without a variance term, above it else)."""
 
     near = 0.01
@@ -291,7 +291,7 @@ class GramMajorant(ColumnHessian):
         return found
 
 
-class DeflatedHessian(GramMajorant):
+class DeflatedHessian(GramMajorantHessian):
     """Dual Hessian by a Gram matrix less its leading directions: close if the variance is not the whole problem.
 
     What the leading directions do not account for in an answer falls by REST with each correction.

@@ -18,7 +18,7 @@ from mdlearn.solvers.dual_hessian.hessian import (
     PRECONDITIONED_BELOW,
     ColumnHessian,
     ExactHessian,
-    GramMajorant,
+    GramMajorantHessian,
     HessianBorder,
     hessian_border,
 )
@@ -40,7 +40,7 @@ def variance_reduced_gram(
     """
     m = G.shape[0]
     root = np.sqrt(counts)
-    size = kappa * (yield from _largest_weighted_gram_eigenvalue(G, constant, root)) if kappa > 0 else 0.0
+    size = kappa * (yield from _variance_reduced_eigenvalue(G, constant, root)) if kappa > 0 else 0.0
     if size <= small:
         return None
     large = size > CANCELLING_FROM
@@ -70,7 +70,7 @@ def variance_reduced_gram(
     return R
 
 
-def _largest_weighted_gram_eigenvalue(G: np.ndarray, constant: float, root: np.ndarray) -> Generator[None, None, float]:
+def _variance_reduced_eigenvalue(G: np.ndarray, constant: float, root: np.ndarray) -> Generator[None, None, float]:
     """Largest eigenvalue of P^(1/2) (G + constant) P^(1/2) for the variance-reduced R, to a few per cent."""
     # Not the ones: on centred rows they can be an eigenvector of the eigenvalue 0.
     v = root * np.random.default_rng(0).uniform(0.5, 1.5, root.shape[0])
@@ -87,12 +87,12 @@ def _largest_weighted_gram_eigenvalue(G: np.ndarray, constant: float, root: np.n
     return max(value, float((root * root * (np.diagonal(G) + constant)).max()))
 
 
-def variance_key(column: Column) -> tuple[float, bytes]:
+def variance_reduced_key(column: Column) -> tuple[float, bytes]:
     """Key of the variance-reduced R of one Gram matrix: kappa and the counts, on which R depends."""
     return column.kappa, column.counts.tobytes()
 
 
-class SharedGram:
+class VarianceReducedGram:
     """Gram matrix (None: rows of it, as needed) and variance-reduced R for one key, which one-vs-rest classes share.
 
     Never written to, because columns may be in work at the same time; a column with another key computes its own R.
@@ -111,10 +111,10 @@ class SharedGram:
     ) -> None:
         self.G, self.constant, self.key, self.R, self.decomposed = G, constant, key, R, decomposed
 
-    def next(self, column: Column, left: int) -> Generator[None, None, SharedGram | None]:
+    def next(self, column: Column, left: int) -> Generator[None, None, VarianceReducedGram | None]:
         """Return the Gram matrix with the R of a column, as one of `left` problems; None where that does not pay."""
         assert self.G is not None
-        if column.kappa == 0 or variance_key(column) == self.key:
+        if column.kappa == 0 or variance_reduced_key(column) == self.key:
             return self
         known = self.decomposed
         if known is None or not np.array_equal(known.counts, column.counts):
@@ -125,14 +125,14 @@ class SharedGram:
             if known is None:
                 return None
         R = yield from known.reduced(column.kappa)
-        shared = SharedGram(self.G, self.constant, variance_key(column), R, known)
+        shared = VarianceReducedGram(self.G, self.constant, variance_reduced_key(column), R, known)
         shared.edge = hessian_border(R, column.counts * column.y, column)
         return shared
 
     def reduced(self, column: Column) -> Generator[None, None, np.ndarray | None]:
         """R of a column; None where G may stand in for it."""
         assert self.G is not None
-        if variance_key(column) == self.key:
+        if variance_reduced_key(column) == self.key:
             return self.R
         return (yield from variance_reduced_gram(self.G, self.constant, column.kappa, column.counts))
 
@@ -141,5 +141,5 @@ class SharedGram:
         assert self.G is not None
         R = yield from self.reduced(column)
         if R is None:
-            return GramMajorant(self.G, self.constant, column)
+            return GramMajorantHessian(self.G, self.constant, column)
         return ExactHessian(self.G, R, self.constant, column)

@@ -15,7 +15,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.solvers.hybrid.face import FaceStep, price_of_face_step
 from mdlearn.solvers.hybrid.loss_column import ColumnQuadratic, LossColumn
-from mdlearn.solvers.hybrid.metric import MetricPasses, has_metric, price_of_metric, price_of_whitening
+from mdlearn.solvers.hybrid.metric import MetricPasses, has_metric, price_of_metric, price_of_whitened_metric
 
 MOST_PASSES, PASSES_SHARE, VISITS_PER_ROW = 30, 0.25, 2
 """Passes over the free rows between two sweeps: until their part of the gap has fallen to a share, and at most."""
@@ -178,7 +178,9 @@ class DualDescent:
             return 0
         if self.metric is not None:
             new, visits = self.metric.over(self.free[:free])
-            self.operations += new * price_of_whitening(self.problem) + visits * (self.problem.width + VISIT_OPERATIONS)
+            self.operations += new * price_of_whitened_metric(self.problem) + visits * (
+                self.problem.width + VISIT_OPERATIONS
+            )
             return 0
         m, before = self.problem.n_rows, self.ascent.visits
         if free <= self.piece:
@@ -192,7 +194,7 @@ class DualDescent:
         """Whether sweeps have cost as much as a metric would and digits to come cost more, or a face step pays."""
         if self.metric is not None or self.sweeps < FIRST_SWEEPS or not has_metric(self.problem):
             return False
-        price = self.price_of_metric + self.ascent.n_free * price_of_whitening(self.problem)
+        price = self.price_of_metric + self.ascent.n_free * price_of_whitened_metric(self.problem)
         far = abs(self.objective - self.lower_bound)  # margins at visits can say less than the bound does
         gap = self.problem.column.relative_gap(self.lower_bound + far, self.lower_bound)
         digits = DIGITS_TO_COME - MORE_PER_DIGIT * math.log10(max(gap, sys.float_info.epsilon))
@@ -215,7 +217,7 @@ class DualDescent:
             return False
         price = self.face_price(face)
         if self.metric is None and has_metric(self.problem):
-            price += 4.0 * self.entries * self.problem.n_rows + face * price_of_whitening(self.problem)
+            price += 4.0 * self.entries * self.problem.n_rows + face * price_of_whitened_metric(self.problem)
         return price <= min(self.operations - self.paid, self.price_of_digit)
 
     def _face_step(self, price: float) -> Generator[None, None, None]:

@@ -20,7 +20,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.metric import has_metric
-from mdlearn.solvers.systems.weighted_gram import gram_of_rows
+from mdlearn.solvers.systems.weighted_gram import unweighted_gram
 
 LARGEST_FACE, FACE_PER_COLUMN = 2000, 1.5
 """Multipliers of the largest face, and per column: more rows than columns are not independent."""
@@ -87,7 +87,7 @@ class FaceStep:
 
     def ascend(self, slope: np.ndarray) -> Generator[None, None, None]:
         """Set the change along which the dual rises with such derivatives, and what coefficients get of it."""
-        M = yield from gram_of_rows(self.rows.rows)
+        M = yield from unweighted_gram(self.rows.rows)
         M += float(self.rows.constant)
         M *= self.y
         M *= self.y[:, None]

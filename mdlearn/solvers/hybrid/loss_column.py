@@ -19,7 +19,7 @@ from scipy.linalg import cython_blas, cython_lapack
 
 from mdlearn._solvers import csr, narrow_scatter
 from mdlearn.data.rows.affine import AffineRows
-from mdlearn.data.rows.csr_rows import STORED_SHARE, CsrRows, csr_copy_of_dense_rows, share_of_entries, worth_csr_copy
+from mdlearn.data.rows.csr_rows import STORED_SHARE, CsrRows, csr_copy_of_dense_rows, share_worth_csr, worth_csr_copy
 from mdlearn.data.rows.rows import DenseRows, Rows, copied_by_rows
 from mdlearn.forms.margin import Column, Point
 from mdlearn.numerics import cholesky
@@ -52,7 +52,7 @@ faults a fit without, a third of its time."""
 NO_MATRIX = np.empty((0, 0))
 
 
-class SmoothFactor(NamedTuple):
+class LossColumnFactor(NamedTuple):
     """Cholesky factor of smooth second derivatives, L L' = diag(ridge) + R' diag(bends) R, and these bends of the rows.
 
     Along a free bias there may be more.
@@ -62,7 +62,7 @@ class SmoothFactor(NamedTuple):
     bends: np.ndarray
 
 
-class Whitening(NamedTuple):
+class LossColumnWhitening(NamedTuple):
     """Whitening that columns of a form share: for counts and kappa, M's factor L, rows X L^-T, and their squares."""
 
     counts: np.ndarray
@@ -72,7 +72,7 @@ class Whitening(NamedTuple):
     squares: np.ndarray
 
 
-SharedFactors = dict[int, SmoothFactor]
+SharedFactors = dict[int, LossColumnFactor]
 """Factors of second derivatives at w = 0, by the number of rows that they are of."""
 
 
@@ -165,7 +165,7 @@ class NarrowRows:
         return A, L, column.mean * v if column.mean > 0 else None
 
 
-def are_narrow(rows: AffineRows, smooth: bool = False) -> bool:
+def suits_narrow_loss_column(rows: AffineRows, smooth: bool = False) -> bool:
     """Whether rows are few enough columns, small enough, and not mostly zeros in CSR, to be kept column by column."""
     one, (m, d), width = rows.rows, rows.rows.shape, rows.width
     dense = isinstance(one, DenseRows)
@@ -181,7 +181,7 @@ class ColumnParts:
     def __init__(self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool) -> None:
         self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
         self.factors: SharedFactors = {}
-        self.whitening: Whitening | None = None  # of the last columns with a variance term
+        self.whitening: LossColumnWhitening | None = None  # of the last columns with a variance term
         # Sums over single rows skip the zeros of dense ones, where these are many: a small block is not worth a copy.
         self.stored = rows.rows
         if isinstance(rows.rows, DenseRows):
@@ -361,7 +361,7 @@ class LossColumn:
     @kept
     def few_entries(self) -> bool:
         """Whether dense rows are mostly zeros."""
-        return isinstance(self.rows.rows, DenseRows) and share_of_entries(self.rows.rows) < STORED_SHARE
+        return isinstance(self.rows.rows, DenseRows) and share_worth_csr(self.rows.rows) < STORED_SHARE
 
     @kept
     def small(self) -> bool:

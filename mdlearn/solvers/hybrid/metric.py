@@ -47,7 +47,7 @@ def price_of_metric(problem: LossColumn) -> float:
     return METRIC_OVERHEAD + m * outer + OPERATION_ON_MATRIX * n**3 / 3.0
 
 
-def price_of_whitening(problem: LossColumn) -> float:
+def price_of_whitened_metric(problem: LossColumn) -> float:
     """Price of a whitened row, in operations on entries."""
     return WHITENING_OPERATION * float(problem.width) ** 2
 

@@ -18,16 +18,16 @@ from mdlearn.solvers.hybrid.newton_start import (
     FLAT,
     FLAT_STEEPNESS,
     STEEPNESS,
-    StartingEnvelopes,
-    margin_reach,
-    starting_coefficients,
-    starting_row_weights,
-    warm_envelopes,
+    NewtonStartEnvelopes,
+    newton_start_coefficients,
+    newton_start_margin_reach,
+    newton_start_row_weights,
+    warm_newton_start_envelopes,
 )
 from mdlearn.solvers.hybrid.row_envelopes import CALL_OPERATIONS, HINGE_LINE, SQUARED_LINE
 from mdlearn.solvers.hybrid.semismooth import STEEPNESS_GROWTH_OVER_MANY_ROWS as GROWTH
 from mdlearn.solvers.hybrid.smooth import FLAT_LOSS, FULL_STEP, OTHER_STEP, ROUNDING_OF_LOSS
-from mdlearn.solvers.hybrid.smooth_steps import BALANCED_SUM, steps_until_crawling
+from mdlearn.solvers.hybrid.smooth_steps import BALANCED_SUM, smooth_steps_until_crawling
 
 HINGE_NUMBERS_OF_ROWS, NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 15, 11, 11, 8
 """Numbers that steps keep of every row, and of every column: on hinges, which number the free rows beside, on logistic
@@ -101,7 +101,7 @@ class NarrowLogisticSteps(NarrowSteps):
             rows.T,
             column.y,
             problem.caps,
-            starting_row_weights(problem),
+            newton_start_row_weights(problem),
             problem.pulled,
             rows.table()[:LOGISTIC_NUMBERS_OF_ROWS],
             np.empty((LOGISTIC_NUMBERS_OF_COLUMNS, n + ROOM)),
@@ -118,11 +118,11 @@ class NarrowLogisticSteps(NarrowSteps):
             max(m // (NARROW_SAMPLE * n), 1) if fresh else 1,
             FAR_FALL,
         )
-        self.newton.begin(starting_coefficients(problem))
+        self.newton.begin(newton_start_coefficients(problem))
 
     def steps(self) -> Generator[int, None, None]:
         """Go on, until steps crawl."""
-        return steps_until_crawling(self, super().steps())
+        return smooth_steps_until_crawling(self, super().steps())
 
     def point(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Coefficients, multipliers, zeros, and what the coefficients are made of."""
@@ -137,7 +137,7 @@ class NarrowHinges(NarrowSteps):
 
     newton: narrow_newton.NarrowNewton
 
-    def __init__(self, problem: LossColumn, rows: NarrowRows, begun: StartingEnvelopes | None = None) -> None:
+    def __init__(self, problem: LossColumn, rows: NarrowRows, begun: NewtonStartEnvelopes | None = None) -> None:
         super().__init__(problem)
         column, n = problem.column, rows.T.shape[0]
         A, L, self.pulled = rows.quadratic(column)
@@ -149,7 +149,7 @@ class NarrowHinges(NarrowSteps):
             column.y,
             caps,
             problem.softness,
-            starting_row_weights(problem) if begun is None else begun.alpha,
+            newton_start_row_weights(problem) if begun is None else begun.alpha,
             A,
             L,
             self.pulled,
@@ -168,12 +168,12 @@ class NarrowHinges(NarrowSteps):
             self.newton.begin(begun.w, begun.centre, 1.0, column.counts, begun.steepness)
             return
         if column.start is not None:
-            w, centre, steepness = warm_envelopes(problem)
+            w, centre, steepness = warm_newton_start_envelopes(problem)
             self.newton.begin(w, centre, 1.0, column.counts, steepness)
             return
         steepness = 0.0
         if not soft:
-            steepness = (STEEPNESS if margin_reach(problem) > FLAT else FLAT_STEEPNESS) * float(caps.max())
+            steepness = (STEEPNESS if newton_start_margin_reach(problem) > FLAT else FLAT_STEEPNESS) * float(caps.max())
         self.newton.begin(None, caps, 0.5, column.counts, steepness)
 
     def point(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

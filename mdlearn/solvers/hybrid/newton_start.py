@@ -47,9 +47,9 @@ hinges; and over any rows. At C = 0.01 and 0.1, gaps of 1e-2 to 1e-6, fits take 
 mushroom_lsvm, digits, ida_splice, credit_g and ann_thyroid; over other rows and beyond, up to 2.6 (ida_twonorm)."""
 WEAKER, NEARLY_HARD, WIDE = (1e-3, 1e-2, 0.1), 1e5, 100
 """Shares of the weight of squared hinges whose optima lead to that of all of it, where a margin moves by so much as its
-multiplier grows by the weight (`margin_reach`), and columns from which that is so hard: steps from elsewhere are cut
-short by rows that come and go. On four classes of mnist 134 steps instead of 243; with few columns steps are few
-anyway."""
+multiplier grows by the weight (`newton_start_margin_reach`), and columns from which that is so hard: steps from
+elsewhere are cut short by rows that come and go. On four classes of mnist 134 steps instead of 243; with few columns
+steps are few anyway."""
 SOFT_ASCENT_VISITS = 8
 """Visits of every CSR row that squared hinges need where the reach of a margin is at most 1; as its square root beyond.
 On a9a, ijcnn1 and mushroom at C = 0.01 and 0.1 fits take 0.5 to 0.9 of the time without such sweeps; over drawn dense
@@ -65,7 +65,7 @@ SPANNED, MOST_STEEPNESS = 2, 1000.0
 """Rows that slopes span where Newton steps begin, per free row and column, and the steepness at most, per cap."""
 
 
-class StartingEnvelopes(NamedTuple):
+class NewtonStartEnvelopes(NamedTuple):
     """Envelopes that Newton steps of the hybrid solver start with.
 
     Coefficients, the multipliers that envelopes are around, their steepness, and what the coefficients are made of.
@@ -82,7 +82,7 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
     m, n, price = problem.n_rows, problem.width, newton_price_against_sweeps(problem)
     if sweeps_alone(problem):
         return False
-    varied, reach = problem.column.kappa > 0, margin_reach(problem)
+    varied, reach = problem.column.kappa > 0, newton_start_margin_reach(problem)
     if problem.small and n <= SMALL_COLUMNS and (varied or problem.soft):
         return reach > SMALL_CURVED_STEEPNESS
     sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m
@@ -99,12 +99,12 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
     return far
 
 
-def sweeps_beat_narrow_steps(problem: LossColumn) -> bool:
+def sweeps_beat_newton_start(problem: LossColumn) -> bool:
     """Whether sweeps come before the hybrid solver's compiled steps over narrow rows."""
     m, n, varied = problem.n_rows, problem.width, problem.column.kappa > 0
     if problem.column.start is not None or m * n < NARROW_SWEEPS_ENTRIES:
         return False
-    reach, many, more = margin_reach(problem), n >= NARROW_SWEEPS_COLUMNS, m * n >= MORE_NARROW_ENTRIES
+    reach, many, more = newton_start_margin_reach(problem), n >= NARROW_SWEEPS_COLUMNS, m * n >= MORE_NARROW_ENTRIES
     if problem.soft:
         return not varied and many and reach <= NARROW_SOFT_REACH
     if varied:
@@ -116,8 +116,8 @@ def sweeps_beat_narrow_steps(problem: LossColumn) -> bool:
 def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNewton]:
     """Newton start of the hybrid solver on a logistic loss: on samples of growing size, then on all rows."""
     ridge = problem.quadratic.times(np.ones(problem.width))
-    w, alpha, last = starting_coefficients(problem), starting_row_weights(problem), 0
-    step = _step_of_first_sample(problem) if problem.column.start is None and not problem.small else 0
+    w, alpha, last = newton_start_coefficients(problem), newton_start_row_weights(problem), 0
+    step = _newton_start_sample_step(problem) if problem.column.start is None and not problem.small else 0
     while step > 2:
         sample = problem.sample(step)
         some = SmoothNewton(sample, ridge, w, np.zeros(sample.n_rows))
@@ -138,7 +138,7 @@ def newton_start_from_samples(problem: LossColumn) -> Generator[None, None, Semi
 def _squared_hinge_sample_start(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
     """Newton start of the hybrid solver on squared hinges, at the solutions of samples of growing size."""
     w, alpha = np.zeros(problem.width), problem.nothing
-    step = 1 if problem.small else _step_of_first_sample(problem)
+    step = 1 if problem.small else _newton_start_sample_step(problem)
     while step > 2:
         sample = problem.sample(step)
         some = SemismoothNewton(sample, w, sample.caps, 0.0, np.zeros(sample.n_rows))
@@ -152,10 +152,10 @@ def _hinge_sample_start(problem: LossColumn) -> Generator[None, None, Semismooth
     """Newton start of the hybrid solver on hinges at a sample's solution, or at 0; None where sweeps are better."""
     cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.width
     if varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n):
-        steepness = STEEPNESS if margin_reach(problem) > FLAT else FLAT_STEEPNESS
+        steepness = STEEPNESS if newton_start_margin_reach(problem) > FLAT else FLAT_STEEPNESS
         return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness * cap, alpha)
     sample = problem.sample(SAMPLE)
-    if not varied and (yield from _are_apart(sample)):
+    if not varied and (yield from _newton_start_is_apart(sample)):
         return None
     some = SemismoothNewton(sample, np.zeros(n), 0.5 * sample.caps, SAMPLE * cap, np.zeros(sample.n_rows))
     yield from newton_steps_for_start(some, HINGE_SAMPLE_GAP)
@@ -163,10 +163,12 @@ def _hinge_sample_start(problem: LossColumn) -> Generator[None, None, Semismooth
         return None
     alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, SAMPLE)
     between = SAMPLE * int(np.count_nonzero((some.u > 0) & (some.u < sample.caps)))
-    return SemismoothNewton(problem, some.w, 0.5 * problem.caps, starting_steepness(problem, some.w, between), alpha)
+    return SemismoothNewton(
+        problem, some.w, 0.5 * problem.caps, newton_start_steepness(problem, some.w, between), alpha
+    )
 
 
-def _are_apart(sample: LossColumn) -> Generator[None, None, bool]:
+def _newton_start_is_apart(sample: LossColumn) -> Generator[None, None, bool]:
     """Whether sweeps over a sample soon leave hardly a loss, so that a Newton start is not worth its solution."""
     descent = DualDescent(sample, sample.own_quadratic)
     for _ in range(SWEEPS_ON_SAMPLE):
@@ -176,19 +178,19 @@ def _are_apart(sample: LossColumn) -> Generator[None, None, bool]:
 
 def warm_newton_start(problem: LossColumn) -> SemismoothNewton:
     """Newton start of the hybrid solver at the solution that a column starts with."""
-    return SemismoothNewton(problem, *warm_envelopes(problem), starting_row_weights(problem))
+    return SemismoothNewton(problem, *warm_newton_start_envelopes(problem), newton_start_row_weights(problem))
 
 
-def warm_envelopes(problem: LossColumn) -> tuple[np.ndarray, np.ndarray, float]:
+def warm_newton_start_envelopes(problem: LossColumn) -> tuple[np.ndarray, np.ndarray, float]:
     """Coefficients, centres and steepness of the first envelopes of a Newton start at a column's start."""
     column, start = problem.column, problem.column.start
     assert start is not None
-    w = starting_coefficients(problem)
+    w = newton_start_coefficients(problem)
     _, (centre,) = start_multipliers(column, start, problem.margins(w))
     if problem.soft:
         return w, centre, 0.0
     between = int(np.count_nonzero((centre > 0) & (centre < problem.caps)))
-    return w, centre, starting_steepness(problem, w, between)
+    return w, centre, newton_start_steepness(problem, w, between)
 
 
 def newton_steps_for_start(
@@ -205,7 +207,7 @@ def newton_steps_for_start(
         yield None
 
 
-def starting_steepness(problem: LossColumn, w: np.ndarray, between: int) -> float:
+def newton_start_steepness(problem: LossColumn, w: np.ndarray, between: int) -> float:
     """Steepness of the first envelopes of a Newton start: their slopes span the rows next to the kink."""
     cap = float(problem.caps.max())
     rows = min(SPANNED * (between + problem.width), problem.n_rows - 1)
@@ -213,29 +215,31 @@ def starting_steepness(problem: LossColumn, w: np.ndarray, between: int) -> floa
     return min(max(0.5 / distance if distance > 0 else math.inf, STEEPNESS), MOST_STEEPNESS) * cap
 
 
-def envelopes_after_sweeps(descent: DualDescent) -> StartingEnvelopes:
-    """StartingEnvelopes of a Newton start where coordinate ascent leaves off."""
+def newton_start_after_sweeps(descent: DualDescent) -> NewtonStartEnvelopes:
+    """Envelopes of a Newton start where coordinate ascent leaves off."""
     problem, beta, w = descent.problem, descent.beta, descent.element
     alpha = beta
     if problem.column.kappa > 0:
         alpha = beta + descent.sigma - problem.column.spread(problem.margins(w))
-    return StartingEnvelopes(w, beta, 0.0 if problem.soft else steepness_after_sweeps(problem, w, beta), alpha)
+    return NewtonStartEnvelopes(
+        w, beta, 0.0 if problem.soft else newton_steepness_after_sweeps(problem, w, beta), alpha
+    )
 
 
-def steepness_after_sweeps(problem: LossColumn, w: np.ndarray, beta: np.ndarray) -> float:
+def newton_steepness_after_sweeps(problem: LossColumn, w: np.ndarray, beta: np.ndarray) -> float:
     """Steepness of a Newton start where coordinate ascent leaves off: slopes move multipliers by their size at most.
 
     Where margins are at the kink already, but multipliers are not yet right, steeper ones forget what these know.
     """
     free = (beta > 0) & (beta < problem.caps)
-    steepness = starting_steepness(problem, w, int(np.count_nonzero(free)))
+    steepness = newton_start_steepness(problem, w, int(np.count_nonzero(free)))
     distance = float(np.abs(problem.kink - problem.margins(w)[free]).sum())
     if distance > 0:
         steepness = min(steepness, float(beta[free].sum()) / distance)
     return steepness
 
 
-def _step_of_first_sample(problem: LossColumn) -> int:
+def _newton_start_sample_step(problem: LossColumn) -> int:
     """Step from row to row of the first sample of a Newton start; up to 2 there is none."""
     for rows in SAMPLED_ROWS:
         step = problem.n_rows // (rows * problem.width)
@@ -245,16 +249,16 @@ def _step_of_first_sample(problem: LossColumn) -> int:
     return few if few >= LEAST_STEP_OF_FEW else 1
 
 
-def starting_row_weights(problem: LossColumn) -> np.ndarray:
+def newton_start_row_weights(problem: LossColumn) -> np.ndarray:
     """Weights of the rows in a Newton start's coefficients; those of 0 where a start has none."""
     column, start = problem.column, problem.column.start
     if start is None or start.alpha is None:
         return problem.nothing
     made: np.ndarray = column.y * start.alpha - column.pull
-    return made - column.spread(problem.margins(starting_coefficients(problem))) if column.kappa > 0 else made
+    return made - column.spread(problem.margins(newton_start_coefficients(problem))) if column.kappa > 0 else made
 
 
-def starting_coefficients(problem: LossColumn) -> np.ndarray:
+def newton_start_coefficients(problem: LossColumn) -> np.ndarray:
     """Coefficients of the hybrid solver's Newton start, with the intercept; zeros without a start."""
     start = problem.column.start
     if start is None:
@@ -262,13 +266,17 @@ def starting_coefficients(problem: LossColumn) -> np.ndarray:
     return np.append(start.coef, start.intercept) if problem.rows.constant else start.coef.copy()
 
 
-def weaker_starting_losses(problem: LossColumn) -> list[LossColumn]:
+def newton_start_losses(problem: LossColumn) -> list[LossColumn]:
     """Squared hinges of smaller weight for a Newton start, where they are nearly a hard margin in many columns."""
     fresh = problem.soft and problem.column.start is None and not problem.small and problem.width >= WIDE
-    return [problem.weaker(share) for share in WEAKER] if fresh and margin_reach(problem) > NEARLY_HARD else []
+    return (
+        [problem.weaker(share) for share in WEAKER]
+        if fresh and newton_start_margin_reach(problem) > NEARLY_HARD
+        else []
+    )
 
 
-def margin_reach(problem: LossColumn) -> float:
+def newton_start_margin_reach(problem: LossColumn) -> float:
     """Move of an average margin in a Newton start while its multiplier grows to its upper bound or by steepness."""
     column = problem.column
     most = column.terms[0].steepest if problem.soft else float(problem.caps.max())

@@ -14,7 +14,7 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, NO_MATRIX, LossColumn
-from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, gram_of_rows
+from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower_gram, unweighted_gram
 
 FREE_ROWS_PER_COLUMN = 0.5
 """Free rows per column below which the matrix is one of their size."""
@@ -77,7 +77,7 @@ class RowEnvelopes:
             raise NotPositiveDefinite(f"a matrix of {LARGEST_MATRIX} rows is the largest one")
         if p.quadratic.A is None and free.shape[0] < FREE_ROWS_PER_COLUMN * p.width:
             some = AffineRows(p.stored.take(free), p.rows.constant)
-            M = yield from gram_of_rows(some.rows)
+            M = yield from unweighted_gram(some.rows)
             M += float(p.rows.constant)
             M.flat[:: M.shape[0] + 1] += 1.0 / s
             x = yield from cholesky.cholesky_solution(M, some.dot(g))
@@ -87,7 +87,7 @@ class RowEnvelopes:
         weights = np.zeros(p.n_rows)
         weights[free] = s / unit
         yield from self.sum.to(weights, p.quadratic.diagonal / unit)
-        M = p.quadratic.shifted(1.0 / unit, copy_lower(self.sum.M, np.empty_like(self.sum.M)))
+        M = p.quadratic.shifted(1.0 / unit, copy_lower_gram(self.sum.M, np.empty_like(self.sum.M)))
         step = yield from cholesky.cholesky_solution(M, g / -unit)
         self.factor = unit, M
         return step
@@ -108,10 +108,10 @@ class RowEnvelopes:
         )
 
 
-def semismooth_steps(
+def row_envelope_steps(
     inner: RowEnvelopes, w: np.ndarray, fixed: np.ndarray, target: float
 ) -> Generator[bool, None, np.ndarray]:
-    """Semismooth Newton steps over rows that are too many, or too long, for a `SemismoothBlock`."""
+    """Semismooth Newton steps over rows that are too many, or too long, for a `RowEnvelopeBlock`."""
     p = inner.problem
     for _ in range(NEAR_STEPS):
         inner.evaluate()
@@ -129,7 +129,7 @@ def semismooth_steps(
     return w
 
 
-class SemismoothBlock:
+class RowEnvelopeBlock:
     """Signed rows as one dense array, with room for semismooth Newton steps over them."""
 
     def __init__(self, B: np.ndarray) -> None:

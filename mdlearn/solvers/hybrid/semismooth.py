@@ -19,7 +19,7 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.hybrid.loss_column import NO_MATRIX, LossColumn, LossColumnPart
-from mdlearn.solvers.hybrid.row_envelopes import RowEnvelopes, SemismoothBlock, semismooth_steps
+from mdlearn.solvers.hybrid.row_envelopes import RowEnvelopeBlock, RowEnvelopes, row_envelope_steps
 
 STEEPNESS_GROWTH, STEEPNESS_GROWTH_OVER_MANY_ROWS, MANY_ROWS_PER_COLUMN = 3.0, 5.0, 40
 """Growth of the steepness when multipliers move on: a stage more costs passes over the rows, a longer one factors."""
@@ -75,7 +75,7 @@ class SemismoothNewton(RowEnvelopes):
         many = problem.n_rows >= MANY_ROWS_PER_COLUMN * problem.width
         self.growth = STEEPNESS_GROWTH_OVER_MANY_ROWS if many else STEEPNESS_GROWTH
         if problem.small:
-            self.block = SemismoothBlock(problem.block())
+            self.block = RowEnvelopeBlock(problem.block())
         self.lower_bound, self.beta = -math.inf, self.u
         self.evaluate()
         self.compute_slope()
@@ -229,15 +229,15 @@ class SemismoothNewton(RowEnvelopes):
         some = LossColumnPart(p, near)
         inner = RowEnvelopes(some, self.centre[near], self.steepness[near], self.z[near], self.alpha[near])
         if near.shape[0] * p.width <= NEAR_BLOCK_ENTRIES:
-            block = SemismoothBlock(some.block())
+            block = RowEnvelopeBlock(some.block())
             w = yield from block.steps(inner, self.w.copy(), self.pushed - self.u[near] @ block.B, target)
         else:
-            w = yield from semismooth_steps(inner, self.w, self.pushed - some.adjoint(self.u[near]), target)
+            w = yield from row_envelope_steps(inner, self.w, self.pushed - some.adjoint(self.u[near]), target)
         alpha = self.u + inner.kept * (self.alpha - self.u)
         alpha[near] = inner.alpha
         return w, alpha, inner.kept
 
-    def _stage(self, block: SemismoothBlock) -> bool:
+    def _stage(self, block: RowEnvelopeBlock) -> bool:
         """Newton steps over all rows, as one piece of compiled code; say whether there were any."""
         p = self.problem
         fixed = np.zeros(self.w.shape) if p.pulled is None else p.pulled

@@ -18,17 +18,17 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, SmoothFactor
+from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, LossColumnFactor
 from mdlearn.solvers.hybrid.smooth_steps import (
     BALANCED_SUM,
-    SmoothBlock,
     SmoothStep,
-    SmoothSystem,
+    SmoothStepBlock,
+    SmoothStepSystem,
     balanced_multipliers,
-    conjugate_gradient_step,
-    steps_until_crawling,
+    smooth_conjugate_gradient_step,
+    smooth_steps_until_crawling,
 )
-from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, weighted_gram_operations
+from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower_gram, weighted_gram_operations
 
 EXACT_PASSES = 32.0
 """Passes over the rows up to whose operations the exact matrix of second derivatives is made."""
@@ -81,7 +81,7 @@ class SmoothNewton:
         Numbers that w is made of, nearly where conjugate gradients were: w = R'alpha + e.
     kept : float
         Share of the first ones that is still in it.
-    factor : SmoothFactor or None
+    factor : LossColumnFactor or None
         Of the last second derivatives that were factored.
     """
 
@@ -98,11 +98,11 @@ class SmoothNewton:
         factoring = OPERATION_ON_MATRIX * float(d) ** 3 / 3.0
         self.factorable = d <= PRECONDITIONER_COLUMNS and factoring <= FACTOR_PASSES * problem.stored.n_entries
         self.first, self.factoring, self.exact = 0.0, factoring, self._cheap(factoring)
-        self.factor: SmoothFactor | None = None
+        self.factor: LossColumnFactor | None = None
         self.fresh, self.worn, self.iterated = False, False, False
         self.block = None
         if problem.small:
-            self.block = SmoothBlock(problem.block())
+            self.block = SmoothStepBlock(problem.block())
         self.evaluate()
         if not w.any():
             self._take_shared_factor()
@@ -160,7 +160,7 @@ class SmoothNewton:
 
     def steps(self) -> Generator[int, None, None]:
         """Go on; yield True at every new place, False as a heartbeat. Ends where steps lead on no more, or crawl."""
-        return steps_until_crawling(self, self._all_steps())
+        return smooth_steps_until_crawling(self, self._all_steps())
 
     def _all_steps(self) -> Generator[bool, None, None]:
         p = self.problem
@@ -205,7 +205,7 @@ class SmoothNewton:
                     if self.gap <= REPAIRED_GAP * abs(self.objective) and self._repair_bound():
                         yield True
 
-    def _block_step(self, block: SmoothBlock) -> bool:
+    def _block_step(self, block: SmoothStepBlock) -> bool:
         """A step over rows in one dense block; say whether there was one."""
         p = self.problem
         fixed = np.zeros_like(self.w) if p.pulled is None else p.pulled
@@ -238,7 +238,7 @@ class SmoothNewton:
             self.w, self.z, self.u, self.bends, self.alpha = before
             self.factor = None
             return False
-        self.factor = SmoothFactor(block.M, before[3])
+        self.factor = LossColumnFactor(block.M, before[3])
         self.loss, self.objective = loss, 0.5 * float((self.ridge * self.w) @ self.w) - float(fixed @ self.w) + loss
         if lower > self.lower_bound:
             self.lower_bound, self.beta = lower, beta
@@ -301,18 +301,18 @@ class SmoothNewton:
         pass_price = ITERATION_PASSES * p.stored.n_entries  # of an iteration
         price = self.operations * (1.0 if self.exact else min(1.0, PRECONDITIONER_ROWS * p.width / p.n_rows))
         price += self.factoring
-        system = SmoothSystem(p, ridge, bends, self.u, slope)
+        system = SmoothStepSystem(p, ridge, bends, self.u, slope)
         if self.factor is not None:
             most = 0 if self.fresh else min(GRADIENT_ITERATIONS, 1 + int(price / pass_price))
             share = self.gap / abs(self.objective) if math.isfinite(self.gap) else 1.0
             energy = min(STEP_ENERGY, max(LEAST_STEP_ENERGY, share))
-            work = conjugate_gradient_step(system, self.factor, 0.0, energy, most)
+            work = smooth_conjugate_gradient_step(system, self.factor, 0.0, energy, most)
         else:
             size = float(np.linalg.norm(slope))
             self.first = max(self.first, size)
             most_left = EARLY_RESIDUAL_SHARE if self.factorable else RESIDUAL_SHARE
             residual = min(most_left, max(LEAST_RESIDUAL_SHARE, math.sqrt(size / self.first)))
-            work = conjugate_gradient_step(system, self._diagonal(), residual, 0.0, GRADIENT_ITERATIONS)
+            work = smooth_conjugate_gradient_step(system, self._diagonal(), residual, 0.0, GRADIENT_ITERATIONS)
         made = yield from with_heartbeat(work, False)
         spent = RENEWAL_STEPS * made.iterations * pass_price
         self.worn = self.factorable and spent > price
@@ -333,9 +333,9 @@ class SmoothNewton:
             chosen = self.bends.copy() if exact else self._sampled(PRECONDITIONER_ROWS * self.w.shape[0])
         for _ in self.sum.to(chosen):
             yield False
-        M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
+        M = copy_lower_gram(self.sum.M, np.empty_like(self.sum.M))
         M[-1, -1] += self._step_ridge()[-1] - self.ridge[-1]
-        self.factor = SmoothFactor((yield from with_heartbeat(cholesky.cholesky(M), False)), chosen)
+        self.factor = LossColumnFactor((yield from with_heartbeat(cholesky.cholesky(M), False)), chosen)
         self.fresh, self.worn = exact, False
         if exact and not self.w.any():
             self.problem.factors[self.problem.n_rows] = self.factor

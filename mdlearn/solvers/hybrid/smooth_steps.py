@@ -10,7 +10,7 @@ import numpy as np
 
 from mdlearn._solvers import logistic
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn, SmoothFactor
+from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn, LossColumnFactor
 
 CRAWLING_STEPS, CRAWLING_GAP = 100, 0.5
 """Steps that leave more than this share of the gap before them, after which another engine is the better one: between
@@ -19,7 +19,7 @@ BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
 """Most corrections of multipliers for a free bias, and the share of their sum that may be left."""
 
 
-class HasGap(Protocol):
+class SmoothStepGap(Protocol):
     """Newton's method of the hybrid solver at a place with a gap between objective and bound."""
 
     @property
@@ -27,7 +27,7 @@ class HasGap(Protocol):
         """Objective less bound."""
 
 
-class SmoothBlock:
+class SmoothStepBlock:
     """Signed rows as one dense array, with room for a Newton step on smooth (logistic) terms."""
 
     def __init__(self, B: np.ndarray) -> None:
@@ -49,7 +49,7 @@ class SmoothStep(NamedTuple):
     made_of_rows: bool
 
 
-class SmoothSystem(NamedTuple):
+class SmoothStepSystem(NamedTuple):
     """System of a smooth Newton step: (diag(ridge) + R' diag(bends) R) step = -slope, at multipliers u."""
 
     problem: LossColumn
@@ -59,8 +59,8 @@ class SmoothSystem(NamedTuple):
     slope: np.ndarray
 
 
-def conjugate_gradient_step(
-    system: SmoothSystem, inverse: SmoothFactor | np.ndarray, residual: float, energy: float, most: int
+def smooth_conjugate_gradient_step(
+    system: SmoothStepSystem, inverse: LossColumnFactor | np.ndarray, residual: float, energy: float, most: int
 ) -> Generator[None, None, SmoothStep]:
     """Make a smooth Newton step by at most so many iterations, with a factor of other second derivatives or a diagonal.
 
@@ -71,7 +71,7 @@ def conjugate_gradient_step(
     """
     problem, ridge, bends, u, slope = system
     rows, y = problem.affine_stored, problem.y  # products of second derivatives do without the signs
-    factor = inverse if isinstance(inverse, SmoothFactor) else None
+    factor = inverse if isinstance(inverse, LossColumnFactor) else None
 
     def solve(b: np.ndarray) -> np.ndarray:
         return b / inverse if factor is None else cholesky.cholesky_solve(factor.L, b)
@@ -101,7 +101,7 @@ def conjugate_gradient_step(
     if factor is not None:
         q = problem.margins(s)
         p, dz, towards = p + s, dz + q, towards - factor.bends * q
-    return SmoothStep(cholesky.finite_solution(p), dz, towards, used, factor is not None)
+    return SmoothStep(cholesky.finite_cholesky_solution(p), dz, towards, used, factor is not None)
 
 
 def balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:
@@ -119,7 +119,7 @@ def balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, tota
     return beta
 
 
-def steps_until_crawling(newton: HasGap, steps: Iterable[int]) -> Generator[int, None, None]:
+def smooth_steps_until_crawling(newton: SmoothStepGap, steps: Iterable[int]) -> Generator[int, None, None]:
     """Yield the numbers of steps of Newton's method on smooth losses, until many have hardly closed its gap."""
     taken, due, before = 0, CRAWLING_STEPS, math.inf
     for new in steps:

@@ -24,7 +24,13 @@ from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
 from mdlearn.solvers.hybrid.descent import DualDescent
-from mdlearn.solvers.hybrid.loss_column import NARROW_COLUMNS, NARROW_ENTRIES, ColumnParts, LossColumn, are_narrow
+from mdlearn.solvers.hybrid.loss_column import (
+    NARROW_COLUMNS,
+    NARROW_ENTRIES,
+    ColumnParts,
+    LossColumn,
+    suits_narrow_loss_column,
+)
 from mdlearn.solvers.hybrid.metric import metric_fits
 from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, NarrowSteps
 from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
@@ -156,8 +162,8 @@ class Hybrid(Solver):
             problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
             places = SweepOffers(problem)
             logistic = column.terms[0].kind == "logistic"
-            if are_narrow(shared.rows, logistic):
-                yield from _hybrid_newton_steps((yield from _narrow_steps(problem, shared, places)), places)
+            if suits_narrow_loss_column(shared.rows, logistic):
+                yield from _hybrid_newton_steps((yield from _hybrid_narrow_steps(problem, shared, places)), places)
                 return
             if logistic:
                 problem.quadratic = yield from shared.quadratic(column)
@@ -174,7 +180,7 @@ class Hybrid(Solver):
         self, problem: LossColumn, shared: ColumnParts, places: SweepOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: for squared hinges that are nearly a hard margin, at optima of weaker ones."""
-        levels = newton_start.weaker_starting_losses(problem)
+        levels = newton_start.newton_start_losses(problem)
         if not levels:
             return (yield from self._begin(problem, shared, places))
         begun = yield from with_heartbeat(self._begin(levels[0], shared, SweepOffers(levels[0])), None)
@@ -203,20 +209,20 @@ class Hybrid(Solver):
         if sweeps_alone(problem):
             raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
         problem.quadratic = descent.quadratic or (yield from shared.quadratic(column))
-        return SemismoothNewton(problem, *newton_start.envelopes_after_sweeps(descent))
+        return SemismoothNewton(problem, *newton_start.newton_start_after_sweeps(descent))
 
 
-def _narrow_steps(
+def _hybrid_narrow_steps(
     problem: LossColumn, shared: ColumnParts, places: SweepOffers
 ) -> Generator[Report | Offer | None, Any, NarrowSteps]:
     """Where compiled steps over narrow rows begin: at a start, at 0, or where sweeps leave off."""
     column, begun = problem.column, None
     if column.terms[0].kind == "logistic":
         return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free")
-    if newton_start.sweeps_beat_narrow_steps(problem):
+    if newton_start.sweeps_beat_newton_start(problem):
         descent = DualDescent(problem, partial(shared.quadratic, column))
         yield from sweep_until_newton(descent, places)
-        begun = newton_start.envelopes_after_sweeps(descent)
+        begun = newton_start.newton_start_after_sweeps(descent)
     return NarrowHinges(problem, shared.narrow, begun)
 
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Offer, Report, Steps
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
 from mdlearn.solvers.hybrid.face import LARGEST_FACE
-from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, are_narrow
+from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, suits_narrow_loss_column
 
 VARIANCE_COLUMNS = 2000
 """Columns up to which Newton steps are taken beside a variance term: its matrix is explicit."""
@@ -71,7 +71,7 @@ def sweep_until_newton(descent: DualDescent, places: SweepOffers) -> Steps:
             return Report.estimated(descent.objective, descent.lower_bound, Point(beta[None], descent.sigma))
         w = descent.element
         z = problem.margins(w)
-        value = objective_at(column, z, float(w @ w))[0]
+        value = primal_objective(column, z, float(w @ w))[0]
         sigma = descent.sigma if column is problem.declared else problem.declared.spread(z)
         return Report.estimated(value, descent.lower_bound, Point(beta[None], sigma))
 
@@ -115,7 +115,7 @@ def newton_price_against_sweeps(problem: LossColumn) -> Callable[[int], float]:
     """Price at which the hybrid solver's sweeps end: operations of a Newton step and passes, by free rows."""
     rows, n, entries = problem.stored, problem.width, problem.stored.n_entries
     varied, sparse, per_row = problem.column.kappa > 0, isinstance(rows, CsrRows), entries / problem.n_rows
-    if are_narrow(problem.rows):
+    if suits_narrow_loss_column(problem.rows):
         step = SMALL_OVERHEAD_OPERATIONS + problem.n_rows * (NARROW_ROW_OPERATIONS + NARROW_ENTRY_OPERATIONS * n)
         return lambda free: step
     fixed = (SMALL_OVERHEAD_OPERATIONS if problem.small else OVERHEAD_OPERATIONS) + 4.0 * entries

@@ -23,8 +23,8 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows, steps
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.hybrid.loss_column import ColumnParts, ColumnQuadratic, LossColumn, Whitening
-from mdlearn.solvers.hybrid.newton_start import margin_reach
+from mdlearn.solvers.hybrid.loss_column import ColumnParts, ColumnQuadratic, LossColumn, LossColumnWhitening
+from mdlearn.solvers.hybrid.newton_start import newton_start_margin_reach
 
 WHITENED_COLUMNS = 300
 """Columns up to which whitening every class anew costs less than it saves: usps, 0.66 to 1.16 of the time without."""
@@ -50,10 +50,10 @@ class WhitenedColumn(LossColumn):
     Parameters
     ----------
     problem : LossColumn
-    whitening : Whitening
+    whitening : LossColumnWhitening
     """
 
-    def __init__(self, problem: LossColumn, whitening: Whitening) -> None:
+    def __init__(self, problem: LossColumn, whitening: LossColumnWhitening) -> None:
         column, (m, n) = problem.column, whitening.rows.shape
         q = blas.dtrsv(whitening.L.T, problem.mean_row, lower=0, trans=1)
         weight = column.kappa * column.total
@@ -62,7 +62,7 @@ class WhitenedColumn(LossColumn):
         whitened[:, :n], whitened[:, n] = whitening.rows, whitening.rows @ self.tilted
         rows = DenseRows(whitened)
         squares = whitening.squares + np.square(whitened[:, n])
-        super().__init__(_without_variance(column), AffineRows(rows, False), squares, rows)
+        super().__init__(_whitened_without_variance(column), AffineRows(rows, False), squares, rows)
         self.problem, self.declared, self.L = problem, column, whitening.L
         self.quadratic = ColumnQuadratic(None, None, False)
 
@@ -85,18 +85,18 @@ def whitening_pays(problem: LossColumn, sharing: int = 1) -> bool:
     if column.kappa * (squares + column.total * float(problem.rows.constant)) > LARGEST_SECOND_MOMENT:
         return False
     variance = column.kappa * (squares + column.total * (float(problem.rows.constant) - float(v @ v)))
-    return variance <= LARGEST_VARIANCE and margin_reach(problem) * variance > WHITENED_GAIN * n
+    return variance <= LARGEST_VARIANCE and newton_start_margin_reach(problem) * variance > WHITENED_GAIN * n
 
 
 def whitened_column(problem: LossColumn, parts: ColumnParts) -> Generator[None, None, WhitenedColumn]:
     """Return a column of the hybrid solver in coordinates in which its quadratic part is the identity."""
     counts, kappa, known = problem.column.counts, problem.column.kappa, parts.whitening
     if known is None or known.kappa != kappa or not np.array_equal(known.counts, counts):
-        parts.whitening = known = yield from _whitening(problem, parts)
+        parts.whitening = known = yield from _whiten_column(problem, parts)
     return WhitenedColumn(problem, known)
 
 
-def _whitening(problem: LossColumn, parts: ColumnParts) -> Generator[None, None, Whitening]:
+def _whiten_column(problem: LossColumn, parts: ColumnParts) -> Generator[None, None, LossColumnWhitening]:
     """Whiten the rows for all columns with the counts and the variance of this one."""
     counts, kappa = problem.column.counts, problem.column.kappa
     _, mean, about = yield from parts.scatters.of(counts)
@@ -114,10 +114,10 @@ def _whitening(problem: LossColumn, parts: ColumnParts) -> Generator[None, None,
             block += inverse[d]
         squares[part] = np.einsum("ij,ij->i", block, block)
         yield
-    return Whitening(counts, kappa, L, whitened, squares)
+    return LossColumnWhitening(counts, kappa, L, whitened, squares)
 
 
-def _without_variance(column: Column) -> Column:
+def _whitened_without_variance(column: Column) -> Column:
     """Return a column without its variance term, with all that is known of it so far."""
     plain = object.__new__(type(column))
     vars(plain).update(vars(column), variance=0.0, kappa=0.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn._solvers import interior as kernel
 from mdlearn.data.rows.rows import steps
-from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
@@ -180,7 +180,7 @@ class CentralPath:
         return (dw, change), worst, largest
 
 
-class LinearPath(CentralPath):
+class LinearCentralPath(CentralPath):
     """Linear program's path of interior points: multipliers need sum alpha_i (x_i, 1) = 0, with a bound at the end.
 
     `missed`: share of the first miss of that condition that steps have left.
@@ -205,5 +205,5 @@ class LinearPath(CentralPath):
         if self.missed <= NEARLY_MET and self.mu * self.count <= NEAR_GAP * self.state.column.at_zero:
             return super().report()
         coef, intercept = self.state.coefficients(self.element)
-        objective = objective_at(self.state.column, self.z, self.state.form.norm(coef, intercept))[0]
+        objective = primal_objective(self.state.column, self.z, self.state.form.norm(coef, intercept))[0]
         return Report.estimated(objective, 0.0, Point(self.beta, np.zeros_like(self.z), coef, intercept))

@@ -20,7 +20,7 @@ from mdlearn.solvers.common.augmented_lagrangian import AugmentedLagrangian
 from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
 from mdlearn.solvers.common.warm_start import warm_start_newton
-from mdlearn.solvers.interior_point.central_path import CentralPath, LinearPath
+from mdlearn.solvers.interior_point.central_path import CentralPath, LinearCentralPath
 from mdlearn.solvers.interior_point.crossover import crossover
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted_path
 from mdlearn.solvers.systems.graded import GradedSystem
@@ -89,7 +89,7 @@ class Interior(Factoring):
             return
         finish = ActiveSet(state)
         if form.ridge == 0:
-            path = LinearPath(state)
+            path = LinearCentralPath(state)
             yield from _follow_central_path(state, path, finish)
             yield from crossover(state, path.z)
             return

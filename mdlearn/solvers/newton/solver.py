@@ -17,7 +17,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.unboundedness import Attainment
+from mdlearn.forms.certificates.unboundedness import UnboundednessWatch
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
@@ -36,7 +36,12 @@ from mdlearn.solvers.systems.operations import (
     kernel_stiffness,
     step_operations,
 )
-from mdlearn.solvers.systems.system_choice import choose_system, common_first_factor, prefers_blocks, prefers_rows
+from mdlearn.solvers.systems.system_choice import (
+    choose_system,
+    common_first_system_factor,
+    prefers_block_system,
+    prefers_row_system,
+)
 
 STALL_STEPS = 8
 """Steps without progress after which rounding is taken to be reached."""
@@ -80,7 +85,7 @@ class Newton(Factoring):
         if self.refusal(form) is not None or form.quadratic:
             return None
         curved = not CURVED.isdisjoint(form.kinds)
-        if not curved and _are_too_steep(form):
+        if not curved and _newton_terms_too_steep(form):
             return None
         loss = "logistic or given loss: a few linear systems"
         squared = "squared hinge: a few linear systems over the active rows"
@@ -89,7 +94,7 @@ class Newton(Factoring):
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix, or what columns over rows of blocks begin with."""
         shared = yield from super().prepare(form, options)
-        return (yield from common_first_factor(form)) if shared is None else shared
+        return (yield from common_first_system_factor(form)) if shared is None else shared
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
@@ -100,7 +105,7 @@ class Newton(Factoring):
         system = choose_system(form, column, shared, loss.steepest)
         yield from system.setup()
         state = PrimalDual(form, column, system)
-        attainment, finish = Attainment(form, column), squared and form.ridge > 0
+        attainment, finish = UnboundednessWatch(form, column), squared and form.ridge > 0
         walk = NewtonIterate(state, loss, warm_start_element(state), own=finish)
         held, stalled, moved = None, 0, np.inf
         best, lowest = np.inf, np.inf
@@ -112,7 +117,7 @@ class Newton(Factoring):
             stalled = 0 if gap < 0.9 * best or report.objective < lowest else stalled + 1
             best, lowest = min(best, gap), min(lowest, report.objective)
             D = loss.model(walk.z)
-            adrift = _free_intercept_drifts(form, column, D)
+            adrift = _newton_intercept_drifts(form, column, D)
             # The step from the same model has been made.
             if stalled >= STALL_STEPS or (held is not None and not adrift and np.array_equal(D, held)):
                 break
@@ -121,7 +126,7 @@ class Newton(Factoring):
                 D = INTERCEPT_HOLD * np.multiply.outer(np.array([t.steepest for t in column.terms]), column.counts)
             try:
                 yield from system.factor(D.sum(axis=0))
-                moved = walk.step(D, anew=gap < REMADE_MARGINS_GAP or stalled > 0 or not prefers_rows(form))
+                moved = walk.step(D, anew=gap < REMADE_MARGINS_GAP or stalled > 0 or not prefers_row_system(form))
             except NotPositiveDefinite:
                 break
             if not np.isfinite(moved):
@@ -133,12 +138,12 @@ class Newton(Factoring):
         attainment.conclude(best)
 
 
-def _are_too_steep(form: MarginForm) -> bool:
+def _newton_terms_too_steep(form: MarginForm) -> bool:
     """Whether solver "newton" lacks digits for squared terms over a kernel, or takes long on sparse rows."""
     if isinstance(form.features, KernelFeatures):
         return kernel_stiffness(form) > STEEP_LOSS
     rows = form.features.rows
-    if not rows.sparse or form.features.width <= NARROW_COLUMNS or prefers_blocks(form) or form.ridge == 0:
+    if not rows.sparse or form.features.width <= NARROW_COLUMNS or prefers_block_system(form) or form.ridge == 0:
         return False
     return step_operations(form) > cheap_step_operations(rows) and is_nearly_hard(form)
 
@@ -176,7 +181,7 @@ class NewtonIterate:
         state, column, loss = self.state, self.state.column, self.loss
         step = _newton_step(state, self.residual, D.sum(axis=0))
         dz = state.margins(step)
-        bend = _second_derivative_along_step(state, step, dz)
+        bend = _newton_step_curvature(state, step, dz)
         # The equation that the step solves says with which slope it begins.
         length = loss.length(self.z, dz, -(bend + float((D.sum(axis=0) * dz) @ dz)), bend)
         if not np.isfinite(length):
@@ -202,7 +207,7 @@ class NewtonIterate:
         self.stand_for = self.element - self.residual / self.state.system.metric
 
 
-def _free_intercept_drifts(form: MarginForm, column: Column, D: np.ndarray) -> bool:
+def _newton_intercept_drifts(form: MarginForm, column: Column, D: np.ndarray) -> bool:
     """Whether something moves a free intercept that no row and no variance holds, in solver "newton".
 
     A mean term does, and so do logistic terms far from their thresholds: they have a slope there, but do not bend.
@@ -222,6 +227,6 @@ def _newton_step(state: PrimalDual, residual: np.ndarray, D: np.ndarray) -> np.n
     return step
 
 
-def _second_derivative_along_step(state: PrimalDual, step: np.ndarray, dz: np.ndarray) -> float:
+def _newton_step_curvature(state: PrimalDual, step: np.ndarray, dz: np.ndarray) -> float:
     """Second derivative along a step of solver "newton", of everything but the loss."""
     return state.form.norm(*state.coefficients(step)) - float(dz @ state.column.spread(dz))

@@ -25,7 +25,7 @@ import numpy as np
 from mdlearn.data.features.kernel_tiles import SquaredTiles
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.newton_cg.newton_system import ROWS_PER_PRODUCT, KernelProducts
+from mdlearn.solvers.newton_cg.newton_system import ROWS_PER_PRODUCT, NewtonSystemKernel
 
 SHARE_OF_SHARE, MOST_COMPLEX_STEPS = 1e-3, 100
 """Share of a complex residual that is left, beside what a step may leave; steps of one solution at most."""
@@ -37,12 +37,12 @@ class BasisSystem:
     Parameters
     ----------
     column : Column
-    kernel : KernelProducts
+    kernel : NewtonSystemKernel
     free : bool
         Whether the bias is free.
     """
 
-    def __init__(self, column: Column, kernel: KernelProducts, free: bool) -> None:
+    def __init__(self, column: Column, kernel: NewtonSystemKernel, free: bool) -> None:
         assert isinstance(kernel.tiles, SquaredTiles)
         self.tiles, self.constant, self.free = kernel.tiles.tiles, kernel.constant, free
         self.factor = kernel.factor[:, : kernel.factor.shape[1] - (kernel.constant > 0)]
@@ -63,15 +63,17 @@ class BasisSystem:
     def _preconditioned(self, V: np.ndarray) -> np.ndarray:
         """(B - i tau)^-1 V for the part B of A that is factored."""
         weights = self.counts[:, None]
-        inner = _as_complex(self.factor.T @ (weights * _as_real(V)))
-        return (V - _as_complex(weights * (self.factor @ _as_real(self.shares * inner)))) * (1j / self.tau)
+        inner = _complex_basis_vectors(self.factor.T @ (weights * _real_basis_vectors(V)))
+        return (V - _complex_basis_vectors(weights * (self.factor @ _real_basis_vectors(self.shares * inner)))) * (
+            1j / self.tau
+        )
 
     def _times(self, V: np.ndarray) -> Generator[None, None, np.ndarray]:
         """(A - i tau) V."""
-        parts = _as_real(V)
+        parts = _real_basis_vectors(V)
         out, weights = np.zeros_like(parts), self.counts[:, None]
         yield from self.tiles.add(out, np.arange(V.shape[0]), weights * parts)
-        return _as_complex(weights * out) - (1j * self.tau) * V
+        return _complex_basis_vectors(weights * out) - (1j * self.tau) * V
 
     def _inverse(self, V: np.ndarray, share: float) -> Generator[None, None, np.ndarray]:
         """(I + A^2 / tau^2)^-1 V, up to a share of the complex residuals."""
@@ -114,11 +116,11 @@ class BasisSystem:
         return x * self.counts / self.tau, -float(moves[1]) if self.free else 0.0
 
 
-def _as_real(V: np.ndarray) -> np.ndarray:
+def _real_basis_vectors(V: np.ndarray) -> np.ndarray:
     """Real and imaginary parts of complex vectors of a basis system, side by side."""
     return np.ascontiguousarray(V).view(np.float64)
 
 
-def _as_complex(V: np.ndarray) -> np.ndarray:
+def _complex_basis_vectors(V: np.ndarray) -> np.ndarray:
     """Complex vectors of a basis system from their parts."""
     return np.ascontiguousarray(V).view(np.complex128)

@@ -33,7 +33,7 @@ ROWS_PER_PRODUCT = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class KernelProducts:
+class NewtonSystemKernel:
     """Kernel matrix of the Newton systems of all columns: single-precision products, diagonal, partial factor.
 
     Attributes
@@ -55,7 +55,7 @@ class KernelProducts:
     constant: float
     unrounded: KernelTiles | SquaredTiles | None = None
 
-    def without_rounding(self) -> KernelProducts:
+    def without_rounding(self) -> NewtonSystemKernel:
         """Return the same with values that are not rounded further than single precision."""
         assert self.unrounded is not None
         return replace(self, tiles=self.unrounded, unrounded=None)
@@ -67,14 +67,14 @@ class NewtonSystem:
     Parameters
     ----------
     column : Column
-    kernel : KernelProducts
+    kernel : NewtonSystemKernel
     free : bool
         Whether the bias is free.
     D : ndarray of shape (m,)
         Second derivatives of the loss.
     """
 
-    def __init__(self, column: Column, kernel: KernelProducts, free: bool, D: np.ndarray) -> None:
+    def __init__(self, column: Column, kernel: NewtonSystemKernel, free: bool, D: np.ndarray) -> None:
         self.kernel, self.free = kernel, free
         variance = column.kappa * column.counts
         D = np.maximum(D, LEAST_CURVATURE * variance)

@@ -18,7 +18,7 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import SquaredTiles
 from mdlearn.data.validation import check_number
 from mdlearn.forms.certificates.dual import feasible_dual
-from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
@@ -27,12 +27,12 @@ from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.newton_cg.basis_system import BasisSystem
-from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
+from mdlearn.solvers.newton_cg.newton_system import NewtonSystem, NewtonSystemKernel
 from mdlearn.solvers.newton_cg.stored_tiles import (
     ROUNDED_CURVATURE,
     ROUNDED_UNITS,
     StoredTiles,
-    stored_bytes,
+    stored_tile_bytes,
     storing_pays,
 )
 from mdlearn.solvers.systems.operations import (
@@ -40,7 +40,7 @@ from mdlearn.solvers.systems.operations import (
     MATRIX_ROWS,
     columns_of_kernel_operations,
     kernel_stiffness,
-    steps_of_fit,
+    second_order_operations,
 )
 
 ROUGH_STEP, EXACT_STEP, CLOSEST_STEP = 1e-3, 0.1, 1e-6
@@ -97,7 +97,7 @@ class NewtonCG(Solver):
             return None
         told = "kernel with many rows, loss without kinks: conjugate gradients, no matrix"
         rows = BASIS_ROWS if isinstance(form.features, BasisFeatures) else MATRIX_ROWS
-        return Claim(steps_of_fit(form) * columns_of_kernel_operations(form, rows), told)
+        return Claim(second_order_operations(form) * columns_of_kernel_operations(form, rows), told)
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return all options; `cache` is the number of bytes that partial factor and kernel values may take."""
@@ -109,32 +109,32 @@ class NewtonCG(Solver):
         """Ask for the rows in single precision, what is kept, and as much as the making of the factor may take."""
         m, d = form.features.rows.shape
         r = partial_factor_columns(m, options["cache"] / FACTOR_ENTRY_BYTES)
-        held = min(options["cache"] - 8.0 * m * r, stored_bytes(m, _rounds(form)))
+        held = min(options["cache"] - 8.0 * m * r, stored_tile_bytes(m, _rounds(form)))
         size = memory.NEGLIGIBLE_BYTES + 4.0 * m * (d + 2) + 8.0 * m * r + max(8.0 * m * r, held)
         size += at_once * (16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the matrix as products, with a partial factor of it; what values the cache has room for are kept."""
-        features, constant = _features_by_products(form), float(form.bias == "regularized")
+        features, constant = _newton_cg_features(form), float(form.bias == "regularized")
         rank = partial_factor_columns(features.n_rows, options["cache"] / FACTOR_ENTRY_BYTES)
         L = yield from features.partial_factor(rank, constant)
         tiles, diagonal, rounded = features.columns(single=True), features.squares_at_most(), _rounds(form)
         own = tiles.tiles if isinstance(tiles, SquaredTiles) else tiles
         rest = float(diagonal.sum()) + constant * features.n_rows - float(np.einsum("ij,ij->", L, L))
-        products = PRODUCTS_OF_ROOT * np.sqrt(1.0 + _steepest(form) * max(rest, 0.0) / L.shape[1])
+        products = PRODUCTS_OF_ROOT * np.sqrt(1.0 + _newton_cg_steepest(form) * max(rest, 0.0) / L.shape[1])
         if not (own.bounded and storing_pays(own.length, products)):
-            return KernelProducts(tiles, diagonal, L, constant)
+            return NewtonSystemKernel(tiles, diagonal, L, constant)
         held = StoredTiles(own, options["cache"] - 8.0 * L.size, rounded)
         yield from held.fill()
         kept = SquaredTiles(held, tiles.weights) if isinstance(tiles, SquaredTiles) else held
-        return KernelProducts(kept, diagonal, L, constant, tiles if rounded else None)
+        return NewtonSystemKernel(kept, diagonal, L, constant, tiles if rounded else None)
 
     def iterate(
         self,
         form: MarginForm,
         column: Column,
-        shared: KernelProducts,
+        shared: NewtonSystemKernel,
         options: dict[str, Any],
         rng: np.random.Generator,
     ) -> Steps:
@@ -163,7 +163,7 @@ class NewtonCG(Solver):
                 break
             D = current.curvatures.sum(axis=0)
             if system is None or not np.array_equal(D, model):
-                system, model = _system(column, kernel, form.bias == "free", D), D
+                system, model = _newton_cg_system(column, kernel, form.bias == "free", D), D
                 yield from system.prepare()
             while True:
                 step, b = yield from system.solve(current.gradient, current.balance, share)
@@ -178,7 +178,9 @@ class NewtonCG(Solver):
         yield current.report()
 
 
-def _system(column: Column, kernel: KernelProducts, free: bool, D: np.ndarray) -> NewtonSystem | BasisSystem:
+def _newton_cg_system(
+    column: Column, kernel: NewtonSystemKernel, free: bool, D: np.ndarray
+) -> NewtonSystem | BasisSystem:
     """Return the linear system of solver "newton-cg" for second derivatives D of the loss."""
     squared = isinstance(kernel.tiles, SquaredTiles) and np.allclose(kernel.tiles.weights, column.counts, rtol=1e-12)
     if squared and column.kappa > 0 and not D.any():
@@ -186,7 +188,7 @@ def _system(column: Column, kernel: KernelProducts, free: bool, D: np.ndarray) -
     return NewtonSystem(column, kernel, free, D)
 
 
-def _steepest(form: MarginForm) -> float:
+def _newton_cg_steepest(form: MarginForm) -> float:
     """Largest curvature that a row's loss and variance can have, but for terms that bend more than squared ones."""
     columns = form.columns
     return max((c.kappa + sum(2.0 * t.weight for t in c.terms)) * float(c.counts.max()) for c in columns)
@@ -195,10 +197,10 @@ def _steepest(form: MarginForm) -> float:
 def _rounds(form: MarginForm) -> bool:
     """Whether values rounded to 16 bits lead the steps on a form: their errors are small beside 1 / curvature."""
     # The largest eigenvalue of a symmetric matrix of errors drawn evenly from half a unit on either side.
-    return _steepest(form) * np.sqrt(form.features.n_rows / 3.0) <= ROUNDED_CURVATURE * ROUNDED_UNITS
+    return _newton_cg_steepest(form) * np.sqrt(form.features.n_rows / 3.0) <= ROUNDED_CURVATURE * ROUNDED_UNITS
 
 
-def _features_by_products(form: MarginForm) -> BasisFeatures | KernelFeatures:
+def _newton_cg_features(form: MarginForm) -> BasisFeatures | KernelFeatures:
     """Features of a form that solver "newton-cg" takes."""
     assert isinstance(form.features, BasisFeatures | KernelFeatures)
     return form.features
@@ -226,7 +228,7 @@ class NewtonCGIterate:
     """
 
     def __init__(
-        self, form: MarginForm, column: Column, loss: SquaredTerms | SmoothLosses, kernel: KernelProducts
+        self, form: MarginForm, column: Column, loss: SquaredTerms | SmoothLosses, kernel: NewtonSystemKernel
     ) -> None:
         self.form, self.column, self.loss, self.constant = form, column, loss, kernel.constant
         self.free, self.kernel, self.tiles, self.single = form.bias == "free", kernel, kernel.tiles, True
@@ -252,7 +254,7 @@ class NewtonCGIterate:
             own = start.alpha.astype(np.float64)
             f = yield from self._product(own)
             b = start.intercept if self.free else 0.0
-            if objective_at(column, column.y * (f + b), float(own @ f))[0] <= column.at_zero:
+            if primal_objective(column, column.y * (f + b), float(own @ f))[0] <= column.at_zero:
                 self.x, self.f, self.b = own, f, b
                 self._settle()
                 return
@@ -270,7 +272,7 @@ class NewtonCGIterate:
         own = column.alpha(self.slopes, spread)
         self.gradient, self.balance = self.x - own, -float(self.x.sum())
         self.pulls = float(own.sum())
-        self.objective = objective_at(column, self.z, float(self.x @ self.f))[0]
+        self.objective = primal_objective(column, self.z, float(self.x @ self.f))[0]
         self.beta, self.sigma, missing = self._multipliers(spread)
         norm = float(self.x @ self.f)
         if missing.any():  # what clipped multipliers leave out has this length at most
@@ -320,7 +322,7 @@ class NewtonCGIterate:
         """Go over to products in double precision; False where they are that already."""
         if not self.single:
             return False
-        self.tiles, self.single = _features_by_products(self.form).columns(single=False), False
+        self.tiles, self.single = _newton_cg_features(self.form).columns(single=False), False
         self.f = yield from self._product(self.x)
         self._settle()
         return True
@@ -337,5 +339,5 @@ class NewtonCGIterate:
 
     def seconds_of_report(self) -> float:
         """Wall seconds of a report; none where w = 0, for which no time need be left, is better."""
-        features = _features_by_products(self.form)
+        features = _newton_cg_features(self.form)
         return 0.0 if self.objective >= self.column.at_zero else features.seconds_of_decision(features.n_rows)

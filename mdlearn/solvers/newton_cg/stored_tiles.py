@@ -29,7 +29,7 @@ def storing_pays(length: float, products: float) -> bool:
     return products * (made - READING_OPERATIONS) > made + STORING_OPERATIONS
 
 
-def stored_bytes(m: int, rounded: bool) -> float:
+def stored_tile_bytes(m: int, rounded: bool) -> float:
     """Bytes of half of a symmetric matrix of order m, tile by tile: at most so many are kept."""
     return (2.0 if rounded else 4.0) * 0.5 * m * (m + min(m, TILE_LENGTH))
 
@@ -54,7 +54,9 @@ class StoredTiles(KernelTiles):
     def fill(self) -> Generator[None, None, None]:
         """Make the tiles that are kept."""
         kind, due, at = np.dtype(np.uint16 if self.rounded else np.float32), self._beat(), 0
-        room = np.empty(int(min(self.n_bytes, stored_bytes(self.n_rows, self.rounded)) / kind.itemsize), dtype=kind)
+        room = np.empty(
+            int(min(self.n_bytes, stored_tile_bytes(self.n_rows, self.rounded)) / kind.itemsize), dtype=kind
+        )
         for rows, columns, values in self.source.upper_half():
             if at + values.size > room.shape[0]:
                 return

@@ -21,7 +21,7 @@ from mdlearn.numerics.conjugate_gradients import Map
 from mdlearn.numerics.line_search import FAR_LENGTH, line_minimum, line_secant
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.smooth_losses import TELLING_STEP
-from mdlearn.solvers.proximal_gradient.newton_finish import FINEST, FORCING, SINGULAR, newton_direction
+from mdlearn.solvers.proximal_gradient.newton_finish import FINEST, FORCING, SINGULAR, newton_finish_direction
 
 FINE_SLOPE = 1e-3
 """Share of the first slope that may be left along a step: evaluations are cheap, and the last step is the answer."""
@@ -86,7 +86,7 @@ def averaged_newton_steps(
             return look.W
         D = problem.curvatures(look.scores, reach if fine else 0.0)
         if preconditioner is None:
-            V = yield from _assembled_newton_direction((yield from problem.assembled(D)), -slope)
+            V = yield from _averaged_direction_by_matrix((yield from problem.assembled(D)), -slope)
         else:
             goal = max(FINEST, min(FORCING, steep / steepest))
             V = yield from _averaged_newton_direction(problem, D, preconditioner, -slope, goal)
@@ -102,7 +102,7 @@ def averaged_newton_steps(
         yield None
 
 
-def _assembled_newton_direction(H: np.ndarray, target: np.ndarray) -> Generator[None, None, np.ndarray | None]:
+def _averaged_direction_by_matrix(H: np.ndarray, target: np.ndarray) -> Generator[None, None, np.ndarray | None]:
     """Solve an averaged Newton step by its matrix, with a trace added to its diagonal; target of shape (p, k)."""
     diagonal = np.diagonal(H)
     H[np.diag_indices_from(H)] = np.where(diagonal > 0, (1.0 + DIAGONAL_SHARE) * diagonal, 1.0)
@@ -122,7 +122,7 @@ def _averaged_newton_direction(
     def times(V: np.ndarray) -> np.ndarray:
         return problem.adjoint(bend(V, problem.scores(V))) + problem.ridge[:, None] * V
 
-    return (yield from newton_direction(times, preconditioner.solve(means), target, goal))
+    return (yield from newton_finish_direction(times, preconditioner.solve(means), target, goal))
 
 
 def _averaged_length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray, U: np.ndarray) -> float:

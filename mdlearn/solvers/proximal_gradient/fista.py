@@ -67,14 +67,14 @@ class Fista:
 
     def __init__(self, problem: Composite) -> None:
         self.whole = self.problem = problem
-        self.axes: RowAxes | None = None
+        self.axes: FistaRowAxes | None = None
         self.anchor: CompositeEvaluation | None = None
         self.last: CompositeEvaluation | None = None
         self.state = FistaState(np.zeros(problem.shape), np.zeros(problem.shape))
 
     def steps(self) -> Reports:
         """Yield a report per step; end when rounding allows no better point."""
-        self.problem, self.axes = yield from along_row_axes(self.whole)
+        self.problem, self.axes = yield from fista_along_row_axes(self.whole)
         if self.axes is not None:
             yield from self.whole.prepare()  # for certificates
             self.state = FistaState(np.zeros(self.problem.shape), np.zeros(self.problem.shape))
@@ -197,7 +197,7 @@ class Fista:
         self.last = look
 
 
-class RowAxes:
+class FistaRowAxes:
     """Axes that the rows span: coefficients of a problem, and the same along these; intercepts stay.
 
     `Q` (shape (d, n)): orthonormal.
@@ -215,7 +215,7 @@ class RowAxes:
         return np.vstack([self.Q @ V[: self.Q.shape[1]], V[self.Q.shape[1] :]])
 
 
-def along_row_axes(problem: Composite) -> Generator[None, None, tuple[Composite, RowAxes | None]]:
+def fista_along_row_axes(problem: Composite) -> Generator[None, None, tuple[Composite, FistaRowAxes | None]]:
     """Write a problem along the axes that its rows span, where there are fewer rows than columns; else as it is."""
     if not isinstance(problem, DecisionComposite):
         return problem, None
@@ -238,5 +238,5 @@ def along_row_axes(problem: Composite) -> Generator[None, None, tuple[Composite,
     yield
     other = problem.over(DenseRows(np.ascontiguousarray(np.triu(reflections.R).T)))
     if problem.first is not None:
-        other.first = RowAxes(Q).along(problem.first)
-    return other, RowAxes(Q)
+        other.first = FistaRowAxes(Q).along(problem.first)
+    return other, FistaRowAxes(Q)

@@ -98,7 +98,7 @@ class NewtonFinish:
             return None
         goal = max(FINEST, min(FORCING, slope / max(self._size(look), slope)))
         step = np.zeros(problem.shape)
-        step[rows] = yield from newton_direction(times, solve, target, goal)
+        step[rows] = yield from newton_finish_direction(times, solve, target, goal)
         return step
 
     def _preconditioner(
@@ -177,7 +177,9 @@ def _diagonal_finish_preconditioner(by: np.ndarray) -> Map:
     return lambda r: r / by
 
 
-def newton_direction(times: Map, solve: Map, target: np.ndarray, goal: float) -> Generator[None, None, np.ndarray]:
+def newton_finish_direction(
+    times: Map, solve: Map, target: np.ndarray, goal: float
+) -> Generator[None, None, np.ndarray]:
     """Solve for a direction of the Newton finish by conjugate gradients, to a relative residual."""
     # The residual may be all rounding that the solutions leave out: then its product with them alone becomes small.
     return (yield from conjugate_gradients(times, solve, target, goal, (0.01 * goal) ** 2, PRODUCTS))

@@ -57,7 +57,7 @@ def published_stochastic_steps(problem: DecisionComposite, size: int, epochs: in
     size = min(size, m)
     bounds = Fista(problem)
     yield from bounds.begin()
-    l = batch_smoothness(problem, bounds.state.L, size)
+    l = published_batch_smoothness(problem, bounds.state.L, size)
     W = np.zeros(problem.shape)
     total, kept, t = np.zeros(problem.shape), 0, 0
     per_epoch = -(-m // size)
@@ -75,7 +75,7 @@ def published_stochastic_steps(problem: DecisionComposite, size: int, epochs: in
         yield bounds.report(problem.at(total / kept if kept else W))
 
 
-def batch_smoothness(problem: DecisionComposite, L: float, size: int) -> float:
+def published_batch_smoothness(problem: DecisionComposite, L: float, size: int) -> float:
     """Smoothness for batches of the published algorithm: between L for all rows and the largest row's for one."""
     m = problem.rows.shape[0]
     if m == 1:

@@ -16,7 +16,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.validation import check_number
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_composite import DecisionComposite
-from mdlearn.forms.joint.margin_composite import ColumnComposite
+from mdlearn.forms.joint.margin_composite import ColumnMarginComposite
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics import memory
@@ -28,9 +28,9 @@ from mdlearn.solvers.systems.operations import (
     STEPS_OF_A_FIT,
     cheap_step_operations,
     dense_step_operations,
-    steps_of_fit,
+    second_order_operations,
 )
-from mdlearn.solvers.systems.system_choice import prefers_blocks
+from mdlearn.solvers.systems.system_choice import prefers_block_system
 
 PROXIMAL_STEPS = 1000
 """Proximal steps of a usual fit with a penalty, each with two products over the rows."""
@@ -75,12 +75,12 @@ class APG(Solver):
                 PROXIMAL_STEPS * 4.0 * n * max(features.n_rows, features.n_entries),
                 "a penalty, several classes as one problem, or a gradient of its own: proximal steps",
             )
-        if form.ridge == 0 or dense_step_operations(features) <= STEP_OPERATIONS or prefers_blocks(form):
+        if form.ridge == 0 or dense_step_operations(features) <= STEP_OPERATIONS or prefers_block_system(form):
             return None
         if isinstance(features, BasisFeatures) and features.rows.folded:
             # Products with such columns are cheap, their matrices are not.
             told = "linear kernel columns of many sparse rows: steps without matrices"
-            return Claim(steps_of_fit(form) * STEP_OPERATIONS, told)
+            return Claim(second_order_operations(form) * STEP_OPERATIONS, told)
         if CURVED.isdisjoint(form.kinds):
             return None
         rows = features.rows
@@ -114,7 +114,7 @@ class APG(Solver):
 
     def iterate(self, form: Any, part: Any, shared: Any, options: dict[str, Any], rng: np.random.Generator) -> Steps:
         """Yield a report per step (with batches: per epoch)."""
-        problem = part if isinstance(part, Composite) else ColumnComposite(form, part)
+        problem = part if isinstance(part, Composite) else ColumnMarginComposite(form, part)
         yield None
         if options["paper"]:
             yield from published_steps(problem, options["l0"], options["sigma"])

@@ -14,8 +14,8 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.orthogonal import STIFF_STACK
 from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
-from mdlearn.solvers.quadratic.kernel_spectrum import BasisSpectrum, KernelSpectrum
-from mdlearn.solvers.quadratic.spectrum import Spectrum, largest_steepness, spectrum_of, unsuited_to_spectrum
+from mdlearn.solvers.quadratic.kernel_spectrum import KernelBasisSpectrum, KernelSpectrum
+from mdlearn.solvers.quadratic.spectrum import Spectrum, largest_spectrum_steepness, spectrum_of, unsuited_to_spectrum
 from mdlearn.solvers.systems.scatter import Scatters
 from mdlearn.solvers.systems.system_choice import Shared
 
@@ -30,7 +30,9 @@ class Decompositions:
     shared: Shared = None  # what `Direct.prepare` returned: the Gram matrix, or what columns of rows have in common
     # decompositions of rows, with the column that each was made for and the weight that it serves up to
     rows: tuple[tuple[Column, float, Spectrum], ...] = ()
-    kernel: KernelSpectrum | BasisSpectrum | None = None  # of the Gram matrix, or of a kernel matrix that is the rows
+    kernel: KernelSpectrum | KernelBasisSpectrum | None = (
+        None  # of the Gram matrix, or of a kernel matrix that is the rows
+    )
     fails: bool = False  # whether that matrix has none
 
     def extended(self, form: MarginForm, shared: Shared) -> Generator[None, None, Decompositions]:
@@ -45,10 +47,10 @@ class Decompositions:
             return found
         for column in form.columns:
             if unsuited_to_spectrum(form, column) is None and found._spectrum(column) is None:
-                others = tuple(one for one in found.rows if not _same_signs_and_counts(one[0], column))
+                others = tuple(one for one in found.rows if not _share_decomposition(one[0], column))
                 spectrum = yield from spectrum_of(form, [column], shared if isinstance(shared, Scatters) else None)
                 # By squares up to some weight, beyond it by the rows themselves.
-                stiff = largest_steepness(column) * float(spectrum.values.sum()) > STIFF_STACK
+                stiff = largest_spectrum_steepness(column) * float(spectrum.values.sum()) > STIFF_STACK
                 most = np.inf if stiff else STIFF_STACK / max(float(spectrum.values.sum()), 1e-300)
                 found = replace(found, rows=(*others, (column, most, spectrum)))
         return found
@@ -59,11 +61,11 @@ class Decompositions:
         known = self.kernel is not None and np.array_equal(self.kernel.known.counts, counts)
         if known or self.fails or form.ridge == 0:
             return self
-        kind: type[KernelSpectrum | BasisSpectrum] = KernelSpectrum
+        kind: type[KernelSpectrum | KernelBasisSpectrum] = KernelSpectrum
         constant, G = float(form.bias == "regularized"), gram
         if gram is None:
             assert isinstance(form.features, LinearFeatures)
-            kind, constant = BasisSpectrum, 0.0
+            kind, constant = KernelBasisSpectrum, 0.0
             G = None if form.bias == "free" or form.kinds else form.features.square(counts)
         elif form.offsets or gram.shape[0] > DECOMPOSED_ROWS:
             return self
@@ -74,7 +76,7 @@ class Decompositions:
 
     def report(self, form: MarginForm, column: Column) -> Report | None:
         """The answer to one problem, with its value and bound; None where there is no decomposition for it."""
-        known: KernelSpectrum | BasisSpectrum | Spectrum | None = None
+        known: KernelSpectrum | KernelBasisSpectrum | Spectrum | None = None
         if self.kernel is not None and self.kernel.serves(form, column):
             known = self.kernel
         elif not isinstance(self.shared, np.ndarray) and unsuited_to_spectrum(form, column) is None:
@@ -88,11 +90,11 @@ class Decompositions:
 
     def _spectrum(self, column: Column) -> Spectrum | None:
         for other, most, spectrum in self.rows:
-            if _same_signs_and_counts(other, column) and largest_steepness(column) <= most:
+            if _share_decomposition(other, column) and largest_spectrum_steepness(column) <= most:
                 return spectrum
         return None
 
 
-def _same_signs_and_counts(a: Column, b: Column) -> bool:
+def _share_decomposition(a: Column, b: Column) -> bool:
     """Whether two columns have the same signs and counts, so that one decomposition serves both."""
     return np.array_equal(a.y, b.y) and np.array_equal(a.counts, b.counts)

@@ -1,7 +1,7 @@
 """Kernel spectrum: one eigendecomposition of a kernel matrix for quadratic problems of all weights.
 
 Decomposed is P^1/2 G P^1/2 = U diag(v) U' for the counts P: `KernelSpectrum` takes G for inner products of rows,
-`BasisSpectrum` for the rows themselves.
+`KernelBasisSpectrum` for the rows themselves.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.dual_hessian.eigen import EigenGram
-from mdlearn.solvers.quadratic.spectrum import quadratic_loss_coefficients
+from mdlearn.solvers.quadratic.spectrum import spectrum_loss_coefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +30,13 @@ class KernelSpectrum:
 
     def serves(self, form: MarginForm, column: Column) -> bool:
         """Whether a column has the counts of the decomposition, and margins that something holds."""
-        s = column.kappa + quadratic_loss_coefficients(column)[0]
+        s = column.kappa + spectrum_loss_coefficients(column)[0]
         return column.offset is None and s > 0 and np.array_equal(column.counts, self.known.counts)
 
     def point(self, form: MarginForm, column: Column) -> Point:
         """Return the optimum with its multipliers, for the certificate: O(m^2)."""
         y, m, kappa = column.y, column.total, column.kappa
-        D, pull = quadratic_loss_coefficients(column)
+        D, pull = spectrum_loss_coefficients(column)
         s, rho = kappa + D, column.mean / m + pull
         first = self._inverse(column.counts * y, s)
         shares, border = float(y @ first) / (s * m), 0.0
@@ -64,7 +64,7 @@ class KernelSpectrum:
 
 
 @dataclass(frozen=True, eq=False)
-class BasisSpectrum:
+class KernelBasisSpectrum:
     """Spectrum of a kernel matrix for problems without a loss in the coefficients of all its columns.
 
     With every training row in the basis, rows are those of the kernel matrix G and the ridge is one over the counts P,

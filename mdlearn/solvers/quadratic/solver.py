@@ -14,10 +14,10 @@ from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.orthogonal import orthogonal_is_worthwhile, solve_by_orthogonal_factors
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report, primal_dual_report_without_pass
 from mdlearn.solvers.quadratic.decompositions import Decompositions
-from mdlearn.solvers.quadratic.spectrum import quadratic_steepness
+from mdlearn.solvers.quadratic.spectrum import spectrum_steepness
 from mdlearn.solvers.systems.operations import step_operations
 from mdlearn.solvers.systems.row_and_gram import RowSystem
-from mdlearn.solvers.systems.system_choice import choose_system, prefers_rows
+from mdlearn.solvers.systems.system_choice import choose_system, prefers_row_system
 
 MOST_REFINEMENTS = 4
 """Most corrections of the solution by its own residual."""
@@ -29,13 +29,13 @@ BLURRED_GAP = 1e-7
 """Gap above which slopes at rounded margins are taken to lack digits."""
 
 
-def multipliers_of_direct_solution(column: Column, alpha: np.ndarray, z: np.ndarray) -> np.ndarray:
+def quadratic_solver_multipliers(column: Column, alpha: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Multipliers of the direct solver of a quadratic, from representer coefficients (and a bias behind them).
 
     Slopes at margins z lack digits where the loss is steep, weight * k(x, x) beyond 1e10 or so. What alpha says more
     than they is divided among the pairs of terms by their steepness; of a pair, one multiplier stays 0.
     """
-    beta, D = column.slopes(z), quadratic_steepness(column)
+    beta, D = column.slopes(z), spectrum_steepness(column)
     extra = column.y * alpha[: z.shape[0]] - column.spread(z) - column.pull - column.sides @ beta
     used = D.sum(axis=0) > 0
     ordered = sorted((t.side, t.threshold, t.weight, i) for i, t in enumerate(column.terms) if t.weight > 0)
@@ -89,7 +89,7 @@ class Direct(Factoring):
             if report is not None:  # where rounding makes it a poor one, a factorisation follows
                 yield report
             shared = shared.shared
-        D = quadratic_steepness(column).sum(axis=0)
+        D = spectrum_steepness(column).sum(axis=0)
         system = choose_system(form, column, shared, float(D.max()))
         yield from system.setup()
         yield from self._solved(PrimalDual(form, column, system), D)
@@ -103,7 +103,7 @@ class Direct(Factoring):
         try:
             yield from system.factor(D)
         except NotPositiveDefinite:
-            if not prefers_rows(form):
+            if not prefers_row_system(form):
                 raise ValueError(
                     "the kernel matrix is not positive semidefinite (a factorisation met a negative pivot); give a "
                     "positive semidefinite kernel"
@@ -131,7 +131,10 @@ class Direct(Factoring):
             residual = state.residual(element, beta)
             stand_for = element - residual / system.metric
             report = primal_dual_report_without_pass(state, element, z, beta, column.spread(z), stand_for)
-            if not prefers_rows(form) and not column.relative_gap(report.objective, report.lower_bound) <= BLURRED_GAP:
-                own = primal_dual_report(state, element, multipliers_of_direct_solution(column, element, z), z)
+            if (
+                not prefers_row_system(form)
+                and not column.relative_gap(report.objective, report.lower_bound) <= BLURRED_GAP
+            ):
+                own = primal_dual_report(state, element, quadratic_solver_multipliers(column, element, z), z)
                 report = max(report, own, key=lambda one: one.lower_bound)
             yield report

@@ -25,21 +25,21 @@ from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 from mdlearn.solvers.common.orthogonal import STACK_ENTRIES, STIFF_STACK
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.scatter import Scatters
-from mdlearn.solvers.systems.system_choice import prefers_rows
+from mdlearn.solvers.systems.system_choice import prefers_row_system
 
 
-def quadratic_steepness(column: Column) -> np.ndarray:
+def spectrum_steepness(column: Column) -> np.ndarray:
     """Second derivatives of squared losses for a spectrum, (T, m); terms of side -1 come with those of side +1."""
     weights = np.array([2.0 * t.weight if t.side > 0 else 0.0 for t in column.terms])
     return np.multiply.outer(weights, column.counts).reshape(-1, column.counts.shape[0])
 
 
-def largest_steepness(column: Column) -> float:
+def largest_spectrum_steepness(column: Column) -> float:
     """Sum of kappa and the second derivative of the loss, per unit of count, by which a spectrum loses digits."""
-    return column.kappa + float(quadratic_steepness(column).sum(axis=0).max(initial=0.0) / column.counts.max())
+    return column.kappa + float(spectrum_steepness(column).sum(axis=0).max(initial=0.0) / column.counts.max())
 
 
-def quadratic_loss_coefficients(column: Column) -> tuple[float, float]:
+def spectrum_loss_coefficients(column: Column) -> tuple[float, float]:
     """Coefficients (D, pull) for a spectrum, per count: a column's loss is D/2 z^2 - pull z and a constant."""
     falling = [t for t in column.terms if t.side > 0]
     return sum(2.0 * t.weight for t in falling), sum(2.0 * t.weight * t.threshold for t in falling)
@@ -70,7 +70,7 @@ class Spectrum:
 
     def _solved(self, column: Column) -> tuple[np.ndarray, float]:
         """w in the basis of the vectors, and the free part of the intercept."""
-        D, pull = quadratic_loss_coefficients(column)
+        D, pull = spectrum_loss_coefficients(column)
         s, rho = column.kappa + D, column.mean + self.total * pull
         t = self.mean / (1.0 + s * self.values)
         held = float(t @ self.mean)
@@ -104,9 +104,9 @@ class Spectrum:
 
 def unsuited_to_spectrum(form: MarginForm, column: Column) -> str | None:
     """Reason why a problem cannot be solved by a spectrum, or None."""
-    if form.ridge == 0 or column.offset is not None or not prefers_rows(form) or not column.quadratic:
+    if form.ridge == 0 or column.offset is not None or not prefers_row_system(form) or not column.quadratic:
         return "it takes explicit rows, signs, a squared norm, and a squared loss or none"
-    if form.bias == "free" and column.kappa + float(quadratic_steepness(column).sum()) == 0:
+    if form.bias == "free" and column.kappa + float(spectrum_steepness(column).sum()) == 0:
         return "nothing holds the intercept"
     return None
 
@@ -135,7 +135,7 @@ def spectrum_of(
         mean, scale = mean[:-1] - intercept.mean * towards, scale[:-1]
     C *= np.multiply.outer(scale, scale)
     yield
-    steepest = max(map(largest_steepness, columns))
+    steepest = max(map(largest_spectrum_steepness, columns))
     m = form.features.n_rows
     left = None
     if steepest * float(np.trace(C)) > STIFF_STACK and (m + system.size) * system.size <= STACK_ENTRIES:

@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn._solvers.sgd import Walk
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.interruptible import finished
-from mdlearn.solvers.stochastic.task import RowPairStream, StochasticTask, StochasticTrack, calibrate_step
+from mdlearn.solvers.stochastic.task import StochasticTask, StochasticTaskTrack, TaskRowPairs, calibrate_task_step
 
 DIVERGED_NORM = 1e200
 """Squared norm beyond which steps have diverged: objective and bound would overflow."""
@@ -47,7 +47,9 @@ def begin_portions(
     task, n = StochasticTask(form, column), form.features.n_rows
     eta0 = options["eta0"]
     if eta0 is None:
-        eta0 = finished(calibrate_step(task, RowPairStream(column.counts, rng), n, max(n, steps) * options["epochs"]))
+        eta0 = finished(
+            calibrate_task_step(task, TaskRowPairs(column.counts, rng), n, max(n, steps) * options["epochs"])
+        )
     zeros = np.zeros(form.features.width + 1)
     return Descent(zeros, zeros, eta0, t0, untried=options["eta0"] is None)
 
@@ -61,11 +63,11 @@ def advance_portion(state: Descent, form: MarginForm, column: Column, steps: int
     Raises ValueError when the steps diverge.
     """
     task = StochasticTask(form, column)
-    order, pairs = portion_row_order(column.counts, steps, rng), RowPairStream(column.counts, rng)(steps)
+    order, pairs = portion_row_order(column.counts, steps, rng), TaskRowPairs(column.counts, rng)(steps)
     found = _steps_over_portion(state, task, form.features.n_rows, order, pairs)
     if found is None and state.untried:
         state = replace(state, eta0=task.safe_step())
-        order, pairs = portion_row_order(column.counts, steps, rng), RowPairStream(column.counts, rng)(steps)
+        order, pairs = portion_row_order(column.counts, steps, rng), TaskRowPairs(column.counts, rng)(steps)
         found = _steps_over_portion(state, task, form.features.n_rows, order, pairs)
     if found is None:
         raise ValueError(
@@ -81,7 +83,7 @@ def _steps_over_portion(
     steps, j = i.shape[0], pairs[1]
     own = np.zeros(n_rows)  # coefficients of rows, which nobody asks for here
     u, total = np.append(state.w, own), np.append(state.total, own)
-    track = StochasticTrack(Walk(state.eta0, state.t0, u, total, state.t), u, total)
+    track = StochasticTaskTrack(Walk(state.eta0, state.t0, u, total, state.t), u, total)
     for start in range(0, steps, task.piece):
         task.run(track, i[start : start + task.piece], j[start : start + task.piece])
     d, walk = state.w.shape[0], track.walk

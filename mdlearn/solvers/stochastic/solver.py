@@ -22,7 +22,7 @@ from mdlearn.solvers.common.dual_bound import DualBound
 from mdlearn.solvers.common.primal_dual import report_of
 from mdlearn.solvers.stochastic import portions
 from mdlearn.solvers.stochastic.portions import DIVERGED_NORM, Descent
-from mdlearn.solvers.stochastic.task import RowPairStream, StochasticTask, calibrate_step
+from mdlearn.solvers.stochastic.task import StochasticTask, TaskRowPairs, calibrate_task_step
 
 LARGEST_FLOAT = float(np.finfo(float).max)
 
@@ -94,13 +94,13 @@ class SGD(Solver):
         """Yield a report per epoch of as many steps as there are rows; the published end is the last epoch."""
         yield from form.features.rows.written()
         task = StochasticTask(form, column)
-        draw = RowPairStream(column.counts, rng)
+        draw = TaskRowPairs(column.counts, rng)
         n = int(np.count_nonzero(column.counts))
         t0 = self.start_of_average(n, options)
         epochs, eta0 = options["epochs"], options["eta0"]
         may_restart = eta0 is None
         if eta0 is None:
-            eta0 = yield from calibrate_step(task, draw, n, n * epochs)
+            eta0 = yield from calibrate_task_step(task, draw, n, n * epochs)
         track, bound, epoch = task.start(eta0, t0), DualBound(form, column), 0
         while epoch < epochs:
             for start in range(0, n, task.piece):

@@ -25,7 +25,7 @@ ENTRIES_PER_CALL = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class StochasticTrack:
+class StochasticTaskTrack:
     """Iterates of a stochastic task: a compiled walk with its vectors.
 
     `u`, `total` (shape (d + 1 + m,)): what the walk writes: columns, intercept, rows.
@@ -68,7 +68,7 @@ class StochasticTask:
             1.0 / self.scale,
             self.constant,
             natives,
-            *_by_row_of_steps(column),
+            *_task_weights_by_row(column),
         )
         # Compiled steps read the arrays themselves.
         if isinstance(self.rows, CsrRows):
@@ -79,13 +79,13 @@ class StochasticTask:
             self._walk, entries = partial(walk_dense, self.rows.X), self.rows.shape[1]
         self.piece = max(1, int(ENTRIES_PER_CALL / (2.0 * entries + 16.0)))
 
-    def start(self, eta0: float, t0: int) -> StochasticTrack:
+    def start(self, eta0: float, t0: int) -> StochasticTaskTrack:
         """Return a track at w = 0."""
         size = self.rows.shape[1] + 1 + self.rows.shape[0]
         u, total = np.zeros(size), np.zeros(size)
-        return StochasticTrack(Walk(eta0, t0, u, total), u, total)
+        return StochasticTaskTrack(Walk(eta0, t0, u, total), u, total)
 
-    def run(self, track: StochasticTrack, i: np.ndarray, j: np.ndarray) -> None:
+    def run(self, track: StochasticTaskTrack, i: np.ndarray, j: np.ndarray) -> None:
         """Take one step per pair of rows."""
         self._walk(self.problem, track.walk, i, j)
 
@@ -119,7 +119,7 @@ class StochasticTask:
         return 1.0 / steepest if steepest > 0 else 1.0
 
 
-def _by_row_of_steps(column: Column) -> tuple[np.ndarray, np.ndarray] | tuple[()]:
+def _task_weights_by_row(column: Column) -> tuple[np.ndarray, np.ndarray] | tuple[()]:
     """Weights and shifts by row as the compiled steps of stochastic engines read them; nothing where there are none.
 
     Declared terms come first, then those with functions of their own.
@@ -133,7 +133,7 @@ def _by_row_of_steps(column: Column) -> tuple[np.ndarray, np.ndarray] | tuple[()
     return np.ascontiguousarray(weights), np.ascontiguousarray(shifts)
 
 
-class RowPairStream:
+class TaskRowPairs:
     """Pairs of rows for a stochastic task, drawn independently with replacement, the counts as probabilities.
 
     Rows are places on a line of length sum(counts): integer counts draw the very rows that repetition would.
@@ -156,7 +156,7 @@ class RowPairStream:
         return np.ascontiguousarray(i), np.ascontiguousarray(j)
 
 
-def calibrate_step(task: StochasticTask, draw: RowPairStream, n: int, steps: int) -> Generator[None, None, float]:
+def calibrate_task_step(task: StochasticTask, draw: TaskRowPairs, n: int, steps: int) -> Generator[None, None, float]:
     """Choose a stochastic task's step eta0 by factors of 2 from 1: best objective on a sample, after a short pass.
 
     The objective is taken at the average of the pass's second half, since that of the last iterate is mostly noise.

@@ -257,9 +257,9 @@ class BlockSystem(RowSystem):
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor; the border is that of the inverse already."""
         if not self.bias:
-            return cholesky.finite_solution(self.made.inverse(rhs))
+            return cholesky.finite_cholesky_solution(self.made.inverse(rhs))
         b = (rhs[-1] - float(self.border @ rhs[:-1])) / self.corner
-        return cholesky.finite_solution(np.append(self.made.inverse(rhs[:-1]) - b * self.border, b))
+        return cholesky.finite_cholesky_solution(np.append(self.made.inverse(rhs[:-1]) - b * self.border, b))
 
     @staticmethod
     def bytes_of(rows: Rows) -> float:

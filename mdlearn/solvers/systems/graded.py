@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.systems.row_and_gram import UNRIDGED_SHIFT, RowSystem, solve_normal, stacked_triangle
+from mdlearn.solvers.systems.row_and_gram import UNRIDGED_SHIFT, RowSystem, solve_row_system, stacked_row_triangle
 from mdlearn.solvers.systems.weighted_gram import Work
 
 LEAST_SHIFT, SHIFT_GROWTH = 1e-15, 10.0
@@ -49,7 +49,7 @@ class GradedSystem(RowSystem):
         light[heavy] = 0.0
         base = yield from cholesky.cholesky_shifted((yield from self.matrix(light, UNRIDGED_SHIFT)))
         top = np.sqrt(D[heavy])[:, None] * self.rows(heavy)
-        self.triangle, self.pivots = stacked_triangle(np.vstack([top, np.tril(base).T]))
+        self.triangle, self.pivots = stacked_row_triangle(np.vstack([top, np.tril(base).T]))
         yield
 
     def _by_squares(self, D: np.ndarray) -> Generator[None, None, bool]:
@@ -68,7 +68,7 @@ class GradedSystem(RowSystem):
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
         return (
-            cholesky.finite_solution(solve_normal(self.triangle, self.pivots, rhs))
+            cholesky.finite_cholesky_solution(solve_row_system(self.triangle, self.pivots, rhs))
             if self.sorted
             else super().solve(rhs)
         )

@@ -14,7 +14,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import Rows
 from mdlearn.forms.margin import MarginForm
-from mdlearn.solvers.systems.system_choice import prefers_blocks
+from mdlearn.solvers.systems.system_choice import prefers_block_system
 from mdlearn.solvers.systems.weighted_gram import weighted_gram_operations
 
 STEPS_OF_A_FIT = 20
@@ -37,7 +37,7 @@ STIFF_BOX = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 
 
-def steps_of_fit(form: MarginForm) -> int:
+def second_order_operations(form: MarginForm) -> int:
     """Second-order steps of operations that a fit takes: one where all losses are quadratic."""
     return 1 if form.quadratic else STEPS_OF_A_FIT
 
@@ -50,7 +50,7 @@ def step_operations(form: MarginForm) -> float:
         return m**3 / 3.0
     if not rows.sparse:
         return m * d * min(m, d)
-    if prefers_blocks(form):
+    if prefers_block_system(form):
         return float(rows.n_entries) * rows.coupled
     if isinstance(rows, CsrRows):
         # Where means outweigh a column's spread, centring makes the rows of the first matrix dense.

@@ -21,7 +21,13 @@ from mdlearn.forms.proof import SMALLEST_NORMAL
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.systems.scatter import Scatters
-from mdlearn.solvers.systems.weighted_gram import KnownWeightedGram, RunningWeightedGram, Work, copy_lower, mirror_lower
+from mdlearn.solvers.systems.weighted_gram import (
+    KnownWeightedGram,
+    RunningWeightedGram,
+    Work,
+    copy_lower_gram,
+    mirror_lower_gram,
+)
 
 Map = Callable[[np.ndarray], np.ndarray]
 LOST_DIGITS = 1e-8
@@ -32,7 +38,7 @@ UNRIDGED_SHIFT = 1e-10
 """Share by which the diagonal grows where an objective has no ridge: of directions only, never of the objective."""
 
 
-def through_in_two_passes(
+def row_system_in_two_passes(
     system: RowSystem | GramSystem, element: np.ndarray, change: Change
 ) -> Generator[None, None, np.ndarray]:
     """Apply `RowSystem.through` or `GramSystem.through` in two passes, to what cannot be read by blocks."""
@@ -44,7 +50,7 @@ def through_in_two_passes(
     return system.adjoint(f)
 
 
-def stacked_triangle(stack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def stacked_row_triangle(stack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Triangle R by QR for a stacked row system, and its order of columns: rows are sorted by size first."""
     size = np.abs(stack).max(axis=1)
     if not np.isfinite(size).all():
@@ -53,7 +59,7 @@ def stacked_triangle(stack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return triangle[: stack.shape[1]], pivots
 
 
-def solve_normal(R: np.ndarray, pivots: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+def solve_row_system(R: np.ndarray, pivots: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """Solve A' A x = rhs of a row system, with the triangle of stacked rows A; empty directions stay 0."""
     diagonal = np.abs(np.diagonal(R))
     rank = int((diagonal > 1e-300 + 1e-18 * diagonal[0]).sum())
@@ -126,7 +132,7 @@ class RowSystem:
         """`adjoint` of what `change` makes of `decision`, range by range."""
         rows = self.features.rows
         if not isinstance(rows, RowsInMemory):
-            return (yield from through_in_two_passes(self, element, change))
+            return (yield from row_system_in_two_passes(self, element, change))
         coef, intercept = self.split(element)
         total = 0.0
 
@@ -159,8 +165,8 @@ class RowSystem:
     def matrix(self, D: np.ndarray, shift: float) -> Generator[None, None, np.ndarray]:
         """Q + R' D R, which can be factored: without a ridge its diagonal grows by a share."""
         yield from self.sum.to(D)
-        M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
-        mirror_lower(M)
+        M = copy_lower_gram(self.sum.M, np.empty_like(self.sum.M))
+        mirror_lower_gram(M)
         if self.no_ridge:
             # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
             diagonal = np.diagonal(M)
@@ -172,14 +178,14 @@ class RowSystem:
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
-        return cholesky.finite_solution(cholesky.cholesky_solve(self.L, rhs))
+        return cholesky.finite_cholesky_solution(cholesky.cholesky_solve(self.L, rhs))
 
     def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients and intercept of an element."""
         return (element[:-1], float(element[-1])) if self.bias else (element, 0.0)
 
 
-class StackedSystem(RowSystem):
+class StackedRowSystem(RowSystem):
     """Row system through a QR factorisation of the stacked square roots, never forming Q + R' D R.
 
     For few rows and columns with very wide boxes: forming the matrix would lose the ridge beside D |x|^2, and with it
@@ -206,12 +212,14 @@ class StackedSystem(RowSystem):
     def factor(self, D: np.ndarray) -> Work:
         """QR with sorted rows and pivoted columns: stable for rows of very different length."""
         used = np.flatnonzero(D)
-        self.triangle, self.pivots = stacked_triangle(np.vstack([np.sqrt(D[used])[:, None] * self.X[used], self.base]))
+        self.triangle, self.pivots = stacked_row_triangle(
+            np.vstack([np.sqrt(D[used])[:, None] * self.X[used], self.base])
+        )
         yield
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor; a direction that nothing holds (a free intercept) stays."""
-        return cholesky.finite_solution(solve_normal(self.triangle, self.pivots, rhs))
+        return cholesky.finite_cholesky_solution(solve_row_system(self.triangle, self.pivots, rhs))
 
 
 class GramSystem:
@@ -244,7 +252,7 @@ class GramSystem:
 
     def through(self, element: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
         """`adjoint` of what `change` makes of `decision`, range by range."""
-        return (yield from through_in_two_passes(self, element, change))
+        return (yield from row_system_in_two_passes(self, element, change))
 
     def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
         """`decision` and `adjoint` of at most `most_restricted` rows."""
@@ -325,12 +333,12 @@ class GramSystem:
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
         if not self.bias:
-            return cholesky.finite_solution(self._inverse(rhs))
+            return cholesky.finite_cholesky_solution(self._inverse(rhs))
         first = self._inverse(rhs[:-1])
         # Without a row on a kink and without variance nothing holds the intercept: it stays.
         hold = float(self.border.sum())
         b = (first.sum() - rhs[:-1].sum() + rhs[-1]) / hold if hold > 0 else 0.0
-        return cholesky.finite_solution(np.append(first - b * self.border, b))
+        return cholesky.finite_cholesky_solution(np.append(first - b * self.border, b))
 
     def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients and intercept of an element."""

@@ -10,7 +10,7 @@ from mdlearn.data.features.clustered_rows import BlockRows
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.systems.block_factor import BlockFactor, BlockSystem, factor_blocks
-from mdlearn.solvers.systems.row_and_gram import GramSystem, RowSystem, StackedSystem
+from mdlearn.solvers.systems.row_and_gram import GramSystem, RowSystem, StackedRowSystem
 from mdlearn.solvers.systems.scatter import Scatters
 
 EXPLICIT_COLUMNS = 300
@@ -21,7 +21,7 @@ STACKED_LIMIT = 2e7
 """Rows times columns squared up to which such systems are solved by QR."""
 
 
-def prefers_blocks(form: MarginForm) -> bool:
+def prefers_block_system(form: MarginForm) -> bool:
     """Whether the choice of a linear system is one of blocks: each row in one, connected by nothing but the bias."""
     features = form.features
     if not isinstance(features, LinearFeatures) or features.ridge is not None or form.ridge == 0:
@@ -32,10 +32,10 @@ def prefers_blocks(form: MarginForm) -> bool:
     return rows.width <= max(features.n_rows, EXPLICIT_COLUMNS) and all(column.kappa == 0 for column in form.columns)
 
 
-def prefers_rows(form: MarginForm) -> bool:
+def prefers_row_system(form: MarginForm) -> bool:
     """Whether the choice of a linear system is one of the size of the columns, rather than of the rows."""
     features = form.features
-    few = features.width <= max(features.n_rows, EXPLICIT_COLUMNS) or prefers_blocks(form)
+    few = features.width <= max(features.n_rows, EXPLICIT_COLUMNS) or prefers_block_system(form)
     # Without a ridge, w need not be a combination of rows.
     return isinstance(features, LinearFeatures) and (few or form.ridge == 0)
 
@@ -46,9 +46,9 @@ def typical_multiplier(form: MarginForm) -> float:
     return 1.0 / average if average > 0 else 1.0
 
 
-def common_first_factor(form: MarginForm) -> Generator[None, None, BlockFactor | None]:
+def common_first_system_factor(form: MarginForm) -> Generator[None, None, BlockFactor | None]:
     """Choice common to all columns: factor once their first linear system over rows of blocks; else None."""
-    if not prefers_blocks(form) or len(form.columns) < 2 or form.kinds != {"squared"}:
+    if not prefers_block_system(form) or len(form.columns) < 2 or form.kinds != {"squared"}:
         return None
     D = [column.curvatures(np.zeros_like(column.y)).sum(axis=0) for column in form.columns]
     if not all(np.array_equal(D[0], other) for other in D[1:]):
@@ -67,8 +67,8 @@ def choose_system(form: MarginForm, column: Column, shared: Shared, slope: float
         return GramSystem(form, column, shared)
     m, d = form.features.n_rows, form.features.width
     if form.ridge > 0 and m * d * d <= STACKED_LIMIT and slope > STIFF_LOSS * typical_multiplier(form):
-        return StackedSystem(form, column)
-    if prefers_blocks(form):
+        return StackedRowSystem(form, column)
+    if prefers_block_system(form):
         assert shared is None or isinstance(shared, BlockFactor)
         return BlockSystem(form, column, shared)
     assert shared is None or isinstance(shared, Scatters)

@@ -64,7 +64,7 @@ def add_weighted_gram(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> W
         yield
 
 
-def gram_of_rows(rows: Rows) -> Generator[None, None, np.ndarray]:
+def unweighted_gram(rows: Rows) -> Generator[None, None, np.ndarray]:
     """Inner products X X' of rows, the Gram matrix of their transpose: its lower triangle."""
     M = np.zeros((rows.shape[0], rows.shape[0]))
     if isinstance(rows, CsrRows):
@@ -121,14 +121,14 @@ def _add_sparse_gram(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) ->
         start = stop
 
 
-def copy_lower(A: np.ndarray, out: np.ndarray) -> np.ndarray:
+def copy_lower_gram(A: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Copy the lower triangle of a weighted Gram matrix, in pieces between which Ctrl-C is seen."""
     for rows in steps(A.shape[0], 256):
         out[rows, : rows.stop] = A[rows, : rows.stop]
     return out
 
 
-def mirror_lower(M: np.ndarray) -> None:
+def mirror_lower_gram(M: np.ndarray) -> None:
     """Copy the lower triangle of a weighted Gram matrix to the upper one."""
     step = 256
     for start in range(0, M.shape[0], step):
@@ -186,7 +186,7 @@ class RunningWeightedGram:
             self.M.fill(0.0)
             np.fill_diagonal(self.M, self.Q)
         else:
-            copy_lower(self.Q, self.M)
+            copy_lower_gram(self.Q, self.M)
         factor = 0.0 if self.known is None else self.known.multiple(D)
         if self.known is not None and factor > 0:
             yield from self.known.add(factor, self.known.counts, self.M)

@@ -14,11 +14,11 @@ from typing import Protocol
 import numpy as np
 
 import mdlearn._solvers.bounded_quadratic as kernels
-from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report, Steps
-from mdlearn.solvers.dual_hessian.hessian import Answer, Block, SupportGram, gathered_block
+from mdlearn.solvers.dual_hessian.hessian import Answer, Block, SupportHessian, hessian_block
 
 ENTRIES_PER_CALL = 1 << 23
 """Entries that one call of a kernel touches: about 10 ms."""
@@ -88,8 +88,8 @@ class BlockAscentDual:
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.column, m = form, column, column.y.shape[0]
-        self.signs, self.low, self.high, self.soft, self.target = _box_of_term(column, 0)
-        self.beyond = _box_of_term(column, 1) if len(column.terms) > 1 else None
+        self.signs, self.low, self.high, self.soft, self.target = _block_ascent_box(column, 0)
+        self.beyond = _block_ascent_box(column, 1) if len(column.terms) > 1 else None
         self.pull = column.y * column.pull
         self.paired = form.bias == "free" and column.kappa == 0
         self.scale = max(float(np.abs(column.kinks[0]).sum()) / column.kinks.shape[1], 1e-300)
@@ -205,7 +205,7 @@ class BlockAscentDual:
             i = np.flatnonzero(free)
             if i.shape[0] == 0:
                 return
-            A = (yield from gathered_block(H, i, i)) if H.dtype == np.float64 else H[np.ix_(i, i)].astype(np.float64)
+            A = (yield from hessian_block(H, i, i)) if H.dtype == np.float64 else H[np.ix_(i, i)].astype(np.float64)
             shift = DOUBLE_SHIFT if H.dtype == np.float64 else SINGLE_SHIFT
             A[np.diag_indices(i.shape[0])] += self.soft[rows][i] + shift * float(np.diagonal(A).max())
             yield
@@ -223,7 +223,7 @@ class BlockAscentDual:
             outside = (new < low[i]) | (new > high[i])
             to[i] = np.clip(new, low[i], high[i])
             move = to - u
-            gradient = g - _block_product(H, move) - self.soft[rows] * move
+            gradient = g - _block_ascent_product(H, move) - self.soft[rows] * move
             yield
             if not outside.any():
                 break
@@ -248,7 +248,7 @@ class BlockAscentDual:
         for _ in range(tries):
             to = np.clip(u + length * direction, low, high)
             move = to - u
-            gradient = g - _block_product(H, move) - soft * move
+            gradient = g - _block_ascent_product(H, move) - soft * move
             yield
             if float(move @ (g + gradient)) > 0:
                 self.u[rows], g[:] = to, gradient
@@ -256,7 +256,7 @@ class BlockAscentDual:
             length *= 0.5
 
 
-def _box_of_term(column: Column, t: int) -> tuple[np.ndarray, ...]:
+def _block_ascent_box(column: Column, t: int) -> tuple[np.ndarray, ...]:
     """Return signs of the signed multipliers of a column's term, their box (low, high), softness and target."""
     signs = column.y * column.sides[t]
     far = signs * column.caps[t]
@@ -264,7 +264,7 @@ def _box_of_term(column: Column, t: int) -> tuple[np.ndarray, ...]:
     return signs, np.minimum(far, 0.0), np.maximum(far, 0.0), soft, column.y * column.kinks[t]
 
 
-def _block_product(H: np.ndarray, move: np.ndarray) -> np.ndarray:
+def _block_ascent_product(H: np.ndarray, move: np.ndarray) -> np.ndarray:
     """Product in block ascent of a working set's block with a vector, in the block's type: of another, it is copied."""
     return np.asarray(H @ move.astype(H.dtype, copy=False), dtype=np.float64)
 
@@ -287,7 +287,7 @@ class WorkingSetAscent(BlockAscentDual):
         yield from self.climb(R, slice(None), e, level * self.scale, border, omega)
 
     def over_rows(
-        self, gram: SupportGram, e: np.ndarray, level: float = FIRST_VIOLATION, left: int = 0
+        self, gram: SupportHessian, e: np.ndarray, level: float = FIRST_VIOLATION, left: int = 0
     ) -> Generator[None, None, None]:
         """Greedy steps from u with gradient e on a matrix of which a row is computed when a step needs it.
 
@@ -350,7 +350,7 @@ class WorkingSetAscent(BlockAscentDual):
             stalled, mark = (0, min(mark, gap)) if gap < ONWARD * mark or rising else (stalled + 1, mark)
             if stalled >= STALL_ROUNDS:
                 return
-            if self.further and isinstance(self.hessian, SupportGram):
+            if self.further and isinstance(self.hessian, SupportHessian):
                 yield from self.over_rows(self.hessian, e + shift, LAST_VIOLATION, self.further)
             else:
                 yield from self.improve(e)
@@ -367,7 +367,7 @@ class WorkingSetAscent(BlockAscentDual):
         column, beta = self.column, self.beta()
         sigma = column.y * alpha - (column.sides @ beta + column.pull)
         squares = max(float(alpha @ f), 0.0)
-        value = objective_at(column, column.y * (f + (self.b if self.paired else 0.0)), squares)[0]
+        value = primal_objective(column, column.y * (f + (self.b if self.paired else 0.0)), squares)[0]
         lower = column.bound(beta, sigma) - 0.5 * squares
         return Report.estimated(value, lower, Point(beta, sigma, self.form.features.expand(alpha), self.b))
 

@@ -25,10 +25,10 @@ from mdlearn.solvers.dual_hessian.hessian import (
     ColumnHessian,
     DeflatedHessian,
     ExactHessian,
-    GramMajorant,
-    SupportGram,
+    GramMajorantHessian,
+    SupportHessian,
 )
-from mdlearn.solvers.dual_hessian.variance_reduced import SharedGram, variance_reduced_gram
+from mdlearn.solvers.dual_hessian.variance_reduced import VarianceReducedGram, variance_reduced_gram
 from mdlearn.solvers.working_set.block_ascent import (
     FIRST_VIOLATION,
     BlockAscentDual,
@@ -57,7 +57,7 @@ DIAGONAL_SHIFT = 1e-13
 Initialised = Generator[None, None, WorkingSetAscent]
 
 
-def starts_without_gram(form: MarginForm) -> bool:
+def can_initialise_without_gram(form: MarginForm) -> bool:
     """Whether to initialise working sets without the whole Gram matrix: rows of the support may do.
 
     They are known to all columns of a form and to all points of a path. Where they are half of all or more, those that
@@ -74,11 +74,11 @@ def starts_without_gram(form: MarginForm) -> bool:
 def initialise_on_support(form: MarginForm, column: Column, constant: float) -> Initialised:
     """Initialise working sets with steps that compute the rows of the Gram matrix which they need, from a start."""
     assert isinstance(form.features, KernelFeatures)
-    gram = SupportGram(form.features, constant)
+    gram = SupportHessian(form.features, constant)
     work = WorkingSetAscent(form, column, gram)
     e = work.target.copy()
     if not gram.cached.compiled:  # steps that ask for rows in numbers begin best at 0, or close to the solution
-        if not (yield from path_newton_start(work, gram)):
+        if not (yield from initialise_from_path(work, gram)):
             yield from work.over_rows(gram, e)
         return work
     if column.start is not None and column.start.beta.shape == column.caps.shape:
@@ -94,7 +94,7 @@ def initialise_on_support(form: MarginForm, column: Column, constant: float) -> 
     return work
 
 
-def starting_column_on_rows(column: Column, rows: np.ndarray) -> Column:
+def initial_column_on_rows(column: Column, rows: np.ndarray) -> Column:
     """Column of some rows with the weight of all, whose solution initialises working sets."""
     return column.take(rows, column.total / float(column.counts[rows].sum()))
 
@@ -111,7 +111,7 @@ def initial_gradient_from_sample(
     assert isinstance(features, KernelFeatures)
     n = min(m, max(LEAST_SAMPLE_ROWS, min(MOST_SAMPLE_ROWS, m // SAMPLING_STRIDE)))
     rows = np.sort(rng.choice(m, n, replace=False))
-    part = starting_column_on_rows(column, rows)
+    part = initial_column_on_rows(column, rows)
     quadratic = BlockAscentDual(form, part)
     K = yield from features.corner(rows)
     hessian: ExactHessian | FreeBiasHessian | None = None
@@ -163,7 +163,7 @@ def initialise_on_all_rows(form: MarginForm, column: Column, hessian: ColumnHess
         return (yield from initialise_with_free_bias(form, column, hessian))
     work = WorkingSetAscent(form, column, hessian)
     deflated = isinstance(hessian, DeflatedHessian)
-    if not (initialise_from_start(work) if deflated else (yield from path_newton_start(work, hessian))):
+    if not (initialise_from_start(work) if deflated else (yield from initialise_from_path(work, hessian))):
         yield from work.over_all(hessian.R, hessian.border, hessian.omega)
     return work
 
@@ -204,20 +204,20 @@ def initialise_with_variance(
     return work
 
 
-def suits_working_sets(form: MarginForm, column: Column) -> bool:
+def can_initialise_working_sets(form: MarginForm, column: Column) -> bool:
     """Whether to initialise working sets for a column: those of kernels with one hinge term suit."""
     return isinstance(form.features, KernelFeatures) and suits_block_ascent(form, column)
 
 
 def initialise_working_sets(
-    form: MarginForm, column: Column, shared: SharedGram, rng: np.random.Generator
+    form: MarginForm, column: Column, shared: VarianceReducedGram, rng: np.random.Generator
 ) -> Generator[None, None, WorkingSetAscent | None]:
     """Initialise working sets with first multipliers; None where kernel values are too large for a factorisation."""
     constant = shared.constant
     if shared.G is None:
         return (yield from initialise_on_support(form, column, constant))
     if column.kappa == 0:
-        return (yield from initialise_on_all_rows(form, column, GramMajorant(shared.G, constant, column)))
+        return (yield from initialise_on_all_rows(form, column, GramMajorantHessian(shared.G, constant, column)))
     try:
         if len(form.columns) == 1 and shared.R is None:
             return (yield from initialise_with_variance(form, column, shared.G, constant, rng))
@@ -232,12 +232,14 @@ def initialise_working_sets(
         return None
 
 
-def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian | SupportGram) -> Generator[None, None, bool]:
+def initialise_from_path(
+    work: WorkingSetAscent, hessian: ColumnHessian | SupportHessian
+) -> Generator[None, None, bool]:
     """Take Newton steps from a neighbour's solution on a path, if better than zeros; return whether it was."""
     start = work.column.start
     if start is None:
         return False
-    u = _neighbour_multipliers(work, hessian, start)
+    u = _initial_path_multipliers(work, hessian, start)
     e = work.gradient(hessian.hessian(u + work.pull), u)
     first = work.target - hessian.pulled(work.pull)
     # The dual value less that of zeros, twice.
@@ -246,12 +248,12 @@ def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian | SupportGr
     if u.shape[0] > BRIEF:
         yield
     work.u = u
-    if work.paired or isinstance(hessian, SupportGram):
+    if work.paired or isinstance(hessian, SupportHessian):
         work.balance()
         e = work.gradient(hessian.hessian(work.u + work.pull), work.u)
         yield from work.improve(e - work.shift(e))
         return True
-    e = yield from _path_newton(work, hessian, e)
+    e = yield from _initial_path_newton(work, hessian, e)
     if float(work.violation(e).max()) > PATH_VIOLATION * work.scale:
         yield from work.improve(e)
     else:
@@ -259,7 +261,9 @@ def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian | SupportGr
     return True
 
 
-def _neighbour_multipliers(work: WorkingSetAscent, hessian: ColumnHessian | SupportGram, start: Start) -> np.ndarray:
+def _initial_path_multipliers(
+    work: WorkingSetAscent, hessian: ColumnHessian | SupportHessian, start: Start
+) -> np.ndarray:
     """Signed multipliers of a path's Newton start: as they are if the boxes are the same, else the best of two guesses.
 
     Not where that frees many more rows than margins tell: in larger boxes, all those that were at their caps. Such a
@@ -281,7 +285,9 @@ def _neighbour_multipliers(work: WorkingSetAscent, hessian: ColumnHessian | Supp
     return between if work.free(between) <= FREED * work.free(told) else told
 
 
-def _path_newton(work: WorkingSetAscent, hessian: ColumnHessian, e: np.ndarray) -> Generator[None, None, np.ndarray]:
+def _initial_path_newton(
+    work: WorkingSetAscent, hessian: ColumnHessian, e: np.ndarray
+) -> Generator[None, None, np.ndarray]:
     """Take Newton steps on the free rows of a path's problem from the gradient e; return the gradient at the end."""
     m, fine = e.shape[0], PATH_VIOLATION * work.scale
     box, border, omega = (work.soft, work.low, work.high), hessian.border, hessian.omega

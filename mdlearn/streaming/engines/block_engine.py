@@ -13,7 +13,7 @@ import numpy as np
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary
 from mdlearn.forms.certificates.rounding import to_type
-from mdlearn.forms.proof import Certificate, gap_between, judge
+from mdlearn.forms.proof import Certificate, judge, proven_gap
 from mdlearn.streaming.sums.certificate import Candidate
 from mdlearn.streaming.sums.streamed_form import StreamedForm
 
@@ -185,7 +185,7 @@ class StepEngine(BlockEngine):
 
     def _gap(self, t: int) -> float:
         best = float(self.state.best[t])
-        return gap_between(best, min(float(self.state.lower[t]), best), self.zero(t)[0], False)
+        return proven_gap(best, min(float(self.state.lower[t]), best), self.zero(t)[0], False)
 
     def reopen(self, certificates: list[Certificate]) -> bool:
         """Go on where certificates fall short of estimates, which then have to promise more."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
-from mdlearn.data.row_blocks.summary import Summary, Sums
+from mdlearn.data.row_blocks.summary import Summary, SummarySums
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, cholesky_solve
@@ -149,7 +149,7 @@ class BlockNewton(StepEngine):
             return PointPass(self.form, places, arrived, h, moved)
         return None
 
-    def take(self, work: Task, sums: Sums) -> Generator[None, None, None]:
+    def take(self, work: Task, sums: SummarySums) -> Generator[None, None, None]:
         for i, j in enumerate(work.places):
             mine = column_sums(sums, i)
             if isinstance(work, LinePass):

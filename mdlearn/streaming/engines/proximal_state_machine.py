@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
-from mdlearn.data.row_blocks.summary import Summary, Sums
+from mdlearn.data.row_blocks.summary import Summary, SummarySums
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.joint.composite_point import row_lengths
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
@@ -70,7 +70,7 @@ class BlockProximal(StepEngine):
         W = state.W[list(places)] + each[:, None] * state.P[list(places)]
         return PointPass(self.form, places, W, np.ones(len(places)), squared=bool(np.isnan(state.square[0, 0])))
 
-    def take(self, work: PointPass, sums: Sums) -> Generator[None, None, None]:
+    def take(self, work: PointPass, sums: SummarySums) -> Generator[None, None, None]:
         self.state.square = sums.pop("square", self.state.square)
         for t, group in enumerate(self.groups):
             if set(group) <= set(work.places):

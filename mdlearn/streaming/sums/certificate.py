@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
-from mdlearn.data.row_blocks.summary import Block, Summary, Sums
+from mdlearn.data.row_blocks.summary import Block, Summary, SummarySums
 from mdlearn.streaming.sums.pass_sums import MOVED, MultiplierSource, no_multipliers, sum_multipliers, sum_values, zeros
 from mdlearn.streaming.sums.streamed_form import StreamedForm
 
@@ -32,7 +32,7 @@ class Certify:
     held: np.ndarray  # shape (p, size): coefficients whose objective is asked for, of all columns
     multipliers: tuple[MultiplierSource, ...] = ()  # empty: no bound is asked for
 
-    def __call__(self, block: Block) -> Sums:
+    def __call__(self, block: Block) -> SummarySums:
         """Value and moments at `held`; what the dual's value at the multipliers is made of."""
         form, p = self.form, len(self.form.columns)
         out = zeros(p, "value first second")
@@ -64,7 +64,7 @@ def certified(
     return found
 
 
-def column_sums(sums: Sums, i: int) -> dict[str, np.ndarray]:
+def column_sums(sums: SummarySums, i: int) -> dict[str, np.ndarray]:
     """Sums of one column for its streamed certificate, from sums over row blocks that have the columns first."""
     return {name: values[i] for name, values in sums.items() if isinstance(values, np.ndarray)}
 

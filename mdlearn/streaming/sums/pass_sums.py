@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from mdlearn.data.row_blocks.summary import Block, Sums
-from mdlearn.data.rows.scratch import Piece
+from mdlearn.data.row_blocks.summary import Block, SummarySums
+from mdlearn.data.rows.scratch import ScratchPiece
 from mdlearn.streaming.sums.streamed_form import StreamedColumn, StreamedForm, streamed_losses, total_streamed_loss
 
 MOVED = "moved "
@@ -51,12 +51,16 @@ Sources = Mapping[int, MultiplierSource]
 """Where the multipliers of some columns are from, by their places."""
 
 
-def zeros(p: int, names: str, **shapes: tuple[int, ...]) -> Sums:
+def zeros(p: int, names: str, **shapes: tuple[int, ...]) -> SummarySums:
     """Sums of a pass with all entries 0, the columns first: numbers by their names, and arrays by their shapes."""
-    return Sums({name: np.zeros((p, *shape)) for name, shape in {**dict.fromkeys(names.split(), ()), **shapes}.items()})
+    return SummarySums(
+        {name: np.zeros((p, *shape)) for name, shape in {**dict.fromkeys(names.split(), ()), **shapes}.items()}
+    )
 
 
-def sum_values(out: Sums, i: int, one: StreamedColumn, w: np.ndarray, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def sum_values(
+    out: SummarySums, i: int, one: StreamedColumn, w: np.ndarray, z: np.ndarray, counts: np.ndarray
+) -> np.ndarray:
     """Add the losses and moments at margins z of w to the sums of a pass; return z less its mean."""
     centred = z - float(one.centre @ w)
     weighted = counts * centred
@@ -66,13 +70,15 @@ def sum_values(out: Sums, i: int, one: StreamedColumn, w: np.ndarray, z: np.ndar
     return centred
 
 
-def no_multipliers(form: StreamedForm, p: int, *names: str) -> Sums:
+def no_multipliers(form: StreamedForm, p: int, *names: str) -> SummarySums:
     """Sums of a pass to which `sum_multipliers` has added nothing; `names`: further ones of the size of the columns."""
     found = zeros(p, "bound part first second", **dict.fromkeys(("element", "half", *names), (form.size,)))
-    return Sums({MOVED + name: values for name, values in found.items()})
+    return SummarySums({MOVED + name: values for name, values in found.items()})
 
 
-def sum_multipliers(out: Sums, form: StreamedForm, sources: Sources, block: Block, rows: slice, X: Piece) -> None:
+def sum_multipliers(
+    out: SummarySums, form: StreamedForm, sources: Sources, block: Block, rows: slice, X: ScratchPiece
+) -> None:
     """Add the bounds of multipliers to the sums of a pass; for "size", what the terms of their elements are in size."""
     codes, counts, p = block.codes[rows], block.counts[rows], len(sources)
     Z = form.margins(X, np.array([made.W for made in sources.values()] + [made.P for made in sources.values()]))
@@ -111,7 +117,7 @@ class PointPass:
     # whether sum_i c_i x'_i x'_i' is asked for as well, which the variance of every column is made of
     squared: bool = False
 
-    def __call__(self, block: Block) -> Sums:
+    def __call__(self, block: Block) -> SummarySums:
         """Sums over a block, all but the square with the columns first."""
         form, p, n = self.form, len(self.places), self.form.size
         vectors = dict.fromkeys(("element", "drift", "half"), (n,))
@@ -159,7 +165,7 @@ class LinePass:
     h: np.ndarray  # shape (p,)
     lengths: np.ndarray  # shape (s,)
 
-    def __call__(self, block: Block) -> Sums:
+    def __call__(self, block: Block) -> SummarySums:
         """Slopes of the losses at all lengths, and the moments that the variance's slope is made of."""
         form, p = self.form, len(self.places)
         out = zeros(p, "", slopes=self.lengths.shape, moments=(2,))
@@ -209,7 +215,7 @@ class GatherPass:
     W: np.ndarray  # shape (p, size)
     reach: np.ndarray  # shape (p,)
 
-    def __call__(self, block: Block) -> Sums:
+    def __call__(self, block: Block) -> SummarySums:
         """Near rows; for the others bound and element; value and moments of all, and the variance's matrix."""
         form, p, n = self.form, len(self.places), self.form.size
         out = zeros(p, "value first second bound part", element=(n,), half=(n,), spread=(n, n))

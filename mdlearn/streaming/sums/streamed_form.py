@@ -22,7 +22,7 @@ import numpy as np
 
 from mdlearn.data.row_blocks.summary import Block, Summary
 from mdlearn.data.rows.rows import steps
-from mdlearn.data.rows.scratch import Piece, Room
+from mdlearn.data.rows.scratch import Room, ScratchPiece
 from mdlearn.forms.losses import Term, Terms
 from mdlearn.forms.margin import Column
 
@@ -113,13 +113,13 @@ class StreamedForm:
         """Whether the condition of a free bias is met by multipliers of the loss: by less of one class's."""
         return self.bias == "free" and self.ridge > 0 and self.columns[j].column.kappa == 0
 
-    def pieces(self, block: Block) -> Iterator[tuple[slice, Piece, np.ndarray, np.ndarray]]:
+    def pieces(self, block: Block) -> Iterator[tuple[slice, ScratchPiece, np.ndarray, np.ndarray]]:
         """Yield the rows of a block that are worked on at once: where they are, features, codes and counts."""
         room, n = Room(), max(1, ENTRIES_PER_PIECE // self.width, min(FEW_ROWS, 8 * ENTRIES_PER_PIECE // self.width))
         for rows in steps(block.counts.shape[0], n):
             yield rows, block.X.piece(rows, room), block.codes[rows], block.counts[rows]
 
-    def margins(self, P: Piece, W: np.ndarray) -> np.ndarray:
+    def margins(self, P: ScratchPiece, W: np.ndarray) -> np.ndarray:
         """Decision values of some rows, shape (n, columns of W)."""
         Z = P.dot(W[:, : self.width])
         return Z if self.bias == "none" else Z + W[:, -1]
@@ -128,18 +128,18 @@ class StreamedForm:
         """Rows with the constant of a bias."""
         return X if self.bias == "none" else np.hstack([X, np.ones((X.shape[0], 1))])
 
-    def adjoint(self, P: Piece, A: np.ndarray) -> np.ndarray:
+    def adjoint(self, P: ScratchPiece, A: np.ndarray) -> np.ndarray:
         """sum_i A_ij x'_i, shape (columns of A, size)."""
         return self._bordered(P.adjoint(A), A)
 
-    def sizes(self, P: Piece, A: np.ndarray) -> np.ndarray:
+    def sizes(self, P: ScratchPiece, A: np.ndarray) -> np.ndarray:
         """sum_i A_ij |x'_i|, shape (columns of A, size)."""
         return self._bordered(P.sizes(A), A)
 
     def _bordered(self, found: np.ndarray, A: np.ndarray) -> np.ndarray:
         return found if self.bias == "none" else np.hstack([found, A.sum(axis=0)[:, None]])
 
-    def add_square(self, H: np.ndarray, P: Piece, weights: np.ndarray) -> None:
+    def add_square(self, H: np.ndarray, P: ScratchPiece, weights: np.ndarray) -> None:
         """Add sum_i weights_i x'_i x'_i' to H, shape (size, size)."""
         d = self.width
         P.add_square(H[:d, :d], weights)

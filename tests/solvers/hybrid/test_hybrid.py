@@ -128,7 +128,7 @@ def test_envelopes_that_are_too_steep_become_flatter(monkeypatch):
     monkeypatch.setattr(loss_column, "WHOLE_BLOCK_ENTRIES", 0)
     monkeypatch.setattr(sweeps, "STEPS_AHEAD", 0)
     monkeypatch.setattr(newton_start, "STEPS_AHEAD", 0)
-    monkeypatch.setattr(newton_start, "starting_steepness", lambda problem, w, between: 1e5 * problem.caps.max())
+    monkeypatch.setattr(newton_start, "newton_start_steepness", lambda problem, w, between: 1e5 * problem.caps.max())
     assert fit("hinge", X, y, tol=1e-8, C=1000.0).certificate.converged
     assert len(places) < 80
 

@@ -165,7 +165,7 @@ def test_steps_after_sweeps_move_multipliers_by_their_size_at_most():
     problem, _, R = problem_of(C=100.0)
     beta = np.full(M, 0.01)
     w = np.linalg.lstsq(R, 1.0 - 0.1 * np.ones(M), rcond=None)[0]
-    steepness = newton_start.steepness_after_sweeps(problem, w, beta)
+    steepness = newton_start.newton_steepness_after_sweeps(problem, w, beta)
     assert steepness == pytest.approx(beta.sum() / np.abs(1.0 - R @ w).sum())
 
 

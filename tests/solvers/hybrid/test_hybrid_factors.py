@@ -71,8 +71,10 @@ def test_multipliers_of_every_step_by_a_factor_make_its_coefficients(bias, monke
 def test_dual_coefficients_after_steps_by_a_factor_are_known(tol, monkeypatch):
     """Nobody looks for row weights that make the coefficients: the steps say them."""
     X, y = sample(6000, 100, noise=4.0)
-    searches, search = [], representer._craig_steps
-    monkeypatch.setattr(representer, "_craig_steps", lambda *given: (searches.append(1), search(*given))[1])
+    searches, search = [], representer._craig_steps_to_representer
+    monkeypatch.setattr(
+        representer, "_craig_steps_to_representer", lambda *given: (searches.append(1), search(*given))[1]
+    )
     model = mdlearn.fit(Logistic, X, y, C=0.5, bias="free", solver="hybrid", tol=tol)
     assert model.certificate.converged and not searches
 

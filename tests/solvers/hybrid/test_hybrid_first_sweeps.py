@@ -18,7 +18,7 @@ from mdlearn.forms.margin import Column
 from mdlearn.solvers.hybrid.descent import DualDescent
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
 from mdlearn.solvers.hybrid.narrow import NarrowHinges
-from mdlearn.solvers.hybrid.newton_start import envelopes_after_sweeps
+from mdlearn.solvers.hybrid.newton_start import newton_start_after_sweeps
 
 
 def indicators(m, attributes, levels, seed=0):
@@ -97,7 +97,7 @@ def test_narrow_steps_begin_where_sweeps_ended(power, variance):
     descent = DualDescent(problem, partial(parts.quadratic, column))
     for _ in range(3):
         list(descent.sweep())
-    begun = envelopes_after_sweeps(descent)
+    begun = newton_start_after_sweeps(descent)
     narrow = NarrowHinges(problem, parts.narrow, begun)
     R, c = np.hstack([X, np.ones((200, 1))]), counts
     z = y * (R @ descent.element)

@@ -97,7 +97,7 @@ def test_the_metric_waits_for_what_it_costs():
     for _ in range(3):
         drain(descent.sweep())
     descent.steady_price = np.inf
-    price = descent.ascent.n_free * metric.price_of_whitening(problem)
+    price = descent.ascent.n_free * metric.price_of_whitened_metric(problem)
     for offset, due in ((-1.0, True), (1.0, False)):
         descent.price_of_metric = descent.operations - price + offset
         assert bool(descent._metric_is_due(False)) is due

@@ -313,17 +313,17 @@ def test_fits_come_to_the_optimum_without_a_sweep(loss, given, bias, tol, monkey
 @pytest.mark.parametrize("name, value", [("NARROW_COLUMNS", 4), ("NARROW_ENTRIES", 304)])
 def test_rows_are_narrow_up_to_a_size(name, value, monkeypatch):
     problem, _, _ = column_of("hinge", 61, 4)
-    assert loss_column.are_narrow(problem.rows)
+    assert loss_column.suits_narrow_loss_column(problem.rows)
     monkeypatch.setattr(loss_column, name, value)
-    assert not loss_column.are_narrow(problem.rows)
+    assert not loss_column.suits_narrow_loss_column(problem.rows)
 
 
 @pytest.mark.parametrize("name, value", [("SMOOTH_NARROW_COLUMNS", 70), ("WHOLE_BLOCK_ENTRIES", 8519)])
 def test_more_columns_are_narrow_for_smooth_losses_over_one_block(name, value, monkeypatch):
     rows = column_of("logistic", 120, 70)[0].rows
-    assert loss_column.are_narrow(rows, smooth=True) and not loss_column.are_narrow(rows)
+    assert loss_column.suits_narrow_loss_column(rows, smooth=True) and not loss_column.suits_narrow_loss_column(rows)
     monkeypatch.setattr(loss_column, name, value)
-    assert not loss_column.are_narrow(rows, smooth=True)
+    assert not loss_column.suits_narrow_loss_column(rows, smooth=True)
 
 
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
@@ -344,8 +344,8 @@ def test_columns_of_csr_rows_are_those_of_dense_ones(kind, index):
     A = sp.csr_matrix(X)
     A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
     sparse, dense = AffineRows(CsrRows(A), True), AffineRows(DenseRows(X), True)
-    assert loss_column.are_narrow(sparse)
-    assert not loss_column.are_narrow(AffineRows(CsrRows(sp.csr_matrix(np.eye(5))), True))
+    assert loss_column.suits_narrow_loss_column(sparse)
+    assert not loss_column.suits_narrow_loss_column(AffineRows(CsrRows(sp.csr_matrix(np.eye(5))), True))
     np.testing.assert_array_equal(loss_column.NarrowRows(sparse).T, loss_column.NarrowRows(dense).T)
 
 

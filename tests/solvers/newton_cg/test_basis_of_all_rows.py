@@ -17,7 +17,7 @@ from mdlearn.numerics import pivoted_cholesky
 from mdlearn.numerics.interruptible import finished
 from mdlearn.solvers.newton_cg import solver as newton_cg
 from mdlearn.solvers.newton_cg.basis_system import BasisSystem
-from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
+from mdlearn.solvers.newton_cg.newton_system import NewtonSystem, NewtonSystemKernel
 
 GAMMA = 0.3
 RBF, POLY = {"kernel": "rbf", "gamma": GAMMA}, {"kernel": "poly", "gamma": 0.1, "coef0": 1.0}
@@ -175,7 +175,7 @@ def test_a_step_solves_its_system(few, bias):
     columns = basis.BasisColumns(rows, make_kernel("rbf", {"gamma": GAMMA}, rows, counts), np.arange(m))
     features = basis.BasisFeatures(columns, 1.0 / counts, places=np.arange(m))
     tiles = features.columns(single=False)
-    kernel = KernelProducts(
+    kernel = NewtonSystemKernel(
         tiles, features.squares_at_most(), finished(features.partial_factor(20, constant)), constant
     )
     column = Column(y, counts, 0.5 * kappa * counts.sum(), 1.0, ())
@@ -217,7 +217,7 @@ def test_the_complex_system_takes_fewer_passes_than_the_square(few, monkeypatch)
         passes.clear()
         assert mdlearn.fit("uldm", X, y, C=1e-5, solver="newton-cg", **RBF).certificate.converged
         taken.append(len(passes))
-        monkeypatch.setattr(newton_cg, "_system", NewtonSystem)
+        monkeypatch.setattr(newton_cg, "_newton_cg_system", NewtonSystem)
     assert taken[0] < 0.5 * taken[1]
 
 

@@ -11,7 +11,7 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.pivoted_cholesky import randomly_pivoted_cholesky
-from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
+from mdlearn.solvers.newton_cg.newton_system import NewtonSystem, NewtonSystemKernel
 
 
 def problem(seed, m=60, variance=0.0, constant=0.0, rank=15):
@@ -27,7 +27,7 @@ def problem(seed, m=60, variance=0.0, constant=0.0, rank=15):
     if constant:
         L = np.column_stack([L, np.ones(m)])
     y, c = np.where(rng.random(m) > 0.4, 1.0, -1.0), rng.integers(1, 4, m).astype(float)
-    return K + constant, KernelProducts(tiles, np.ones(m), L, constant), Column(y, c, variance, 0.0, ()), rng
+    return K + constant, NewtonSystemKernel(tiles, np.ones(m), L, constant), Column(y, c, variance, 0.0, ()), rng
 
 
 @pytest.mark.parametrize("constant", [0.0, 1.0])

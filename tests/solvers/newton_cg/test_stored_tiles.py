@@ -12,8 +12,8 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.numerics import pivoted_cholesky
 from mdlearn.numerics.interruptible import finished
 from mdlearn.solvers.newton_cg import solver as newton_cg
-from mdlearn.solvers.newton_cg.newton_system import KernelProducts
-from mdlearn.solvers.newton_cg.stored_tiles import ROUNDED_UNITS, StoredTiles, stored_bytes
+from mdlearn.solvers.newton_cg.newton_system import NewtonSystemKernel
+from mdlearn.solvers.newton_cg.stored_tiles import ROUNDED_UNITS, StoredTiles, stored_tile_bytes
 
 RBF = {"kernel": "rbf", "gamma": 0.3, "solver": "newton-cg"}
 
@@ -45,9 +45,9 @@ def test_products_are_those_of_the_matrix(d, rounded, share):
     m, gamma = 1100, 0.2
     X, _ = data(m, d)
     source = kernel_tiles.make_kernel_tiles(Kernel("rbf", {"gamma": gamma}), DenseRows(X), True)
-    tiles, K = StoredTiles(source, share * stored_bytes(m, rounded), rounded), gaussian_matrix(X, gamma)
+    tiles, K = StoredTiles(source, share * stored_tile_bytes(m, rounded), rounded), gaussian_matrix(X, gamma)
     finished(tiles.fill())
-    assert sum(own.nbytes for *_, own in tiles.held) <= share * stored_bytes(m, rounded)
+    assert sum(own.nbytes for *_, own in tiles.held) <= share * stored_tile_bytes(m, rounded)
     assert len(tiles.held) == {0.0: 0, 0.65: 2, 1.0: 6}[share]
     rng = np.random.default_rng(1)
     for v in (rng.standard_normal(m), rng.standard_normal((m, 3))):
@@ -115,8 +115,8 @@ def test_values_are_made_once_and_within_the_cache(monkeypatch, objective, steep
 @pytest.mark.parametrize("C, limit", [(10.0, 0.5), (1e4, np.inf)])
 def test_rounding_costs_no_digits(monkeypatch, C, limit):
     """Far beyond what it is meant for, rounding misleads: then values are made anew."""
-    gone, exact = [], KernelProducts.without_rounding
-    monkeypatch.setattr(KernelProducts, "without_rounding", lambda self: gone.append(1) or exact(self))
+    gone, exact = [], NewtonSystemKernel.without_rounding
+    monkeypatch.setattr(NewtonSystemKernel, "without_rounding", lambda self: gone.append(1) or exact(self))
     monkeypatch.setattr(newton_cg, "ROUNDED_CURVATURE", limit)
     monkeypatch.setattr(newton_cg, "storing_pays", lambda *given: True)
     X, y = data(600)

@@ -18,7 +18,7 @@ from mdlearn.forms.joint import decision_composite
 from mdlearn.forms.joint.margin_composite import MarginComposite
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.proximal_gradient.published import batch_smoothness, published_steps
+from mdlearn.solvers.proximal_gradient.published import published_batch_smoothness, published_steps
 
 
 def composite(bias="none", k=3, loss=None, weights=None, **given):
@@ -179,7 +179,10 @@ def test_batches_have_the_gradient_as_their_mean():
     mean = sum(problem.sampled(W, np.array(pair)) for pair in pairs) / len(pairs)
     assert mean == pytest.approx(problem.slope(problem.at(W)), abs=1e-12)
     L = problem.lipschitz()
-    assert batch_smoothness(problem, L, 60) == pytest.approx(L) and batch_smoothness(problem, L, 1) > 2 * L
+    assert (
+        published_batch_smoothness(problem, L, 60) == pytest.approx(L)
+        and published_batch_smoothness(problem, L, 1) > 2 * L
+    )
 
 
 def test_batches_end_with_their_epochs():

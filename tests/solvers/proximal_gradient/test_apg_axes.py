@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 import mdlearn
 from mdlearn.forms.joint.decision_composite import DecisionComposite
 from mdlearn.solvers.proximal_gradient import fista as apg_fista
-from mdlearn.solvers.proximal_gradient.fista import along_row_axes
+from mdlearn.solvers.proximal_gradient.fista import fista_along_row_axes
 
 
 @pytest.fixture
@@ -75,11 +75,11 @@ def seen(monkeypatch):
     found = []
 
     def noted(problem):
-        other, axes = yield from along_row_axes(problem)
+        other, axes = yield from fista_along_row_axes(problem)
         found.append((problem, other, axes))
         return other, axes
 
-    monkeypatch.setattr(apg_fista, "along_row_axes", noted)
+    monkeypatch.setattr(apg_fista, "fista_along_row_axes", noted)
     return found
 
 

@@ -15,7 +15,7 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.registry import find
 from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
 from mdlearn.solvers.quadratic.decompositions import Decompositions
-from mdlearn.solvers.quadratic.kernel_spectrum import BasisSpectrum
+from mdlearn.solvers.quadratic.kernel_spectrum import KernelBasisSpectrum
 
 GRID = {"C": [1e-12, 1e-8, 1e-4, 1e-2, 0.1]}
 
@@ -88,7 +88,7 @@ def test_its_own_answers_are_certified(bias):
     for C in (1e-12, 1e-6, 1.0):
         form = form_of(X, y, counts, bias, C)
         known = extended(form)
-        assert isinstance(known.kernel, BasisSpectrum)
+        assert isinstance(known.kernel, KernelBasisSpectrum)
         assert not known.rows
         other = np.roll(y, 1)
         turned = Column(other, form.columns[0].counts, 0.5 / C, 1.0 / C, ())
@@ -114,7 +114,7 @@ def test_what_it_does_not_serve():
     pair = HingeTerm(0.4, 1, 1.0, 2), HingeTerm(0.4, -1, 1.0, 2)
     squared = form_of(X, y, counts, "regularized", 1e-3, pair)
     assert extended(squared).kernel is None
-    assert not BasisSpectrum(finished(eigendecompose_gram(np.eye(50), 0.0, np.ones(50)))).serves(
+    assert not KernelBasisSpectrum(finished(eigendecompose_gram(np.eye(50), 0.0, np.ones(50)))).serves(
         whole, whole.columns[0]
     )
 

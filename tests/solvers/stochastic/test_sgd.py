@@ -54,7 +54,7 @@ def test_the_last_point_is_the_published_one(kind, solver, bias, monkeypatch):
     engine, seen = watched(find("solver", solver))
     X, y = points(m=80, d=4, seed=10)
     C, lambda1, lambda2, eta0, epochs = 0.5, 1.5, 0.7, 0.07, 3
-    i, j = sgd_task.RowPairStream(np.ones(80), np.random.default_rng([5, 0]))(80 * epochs)
+    i, j = sgd_task.TaskRowPairs(np.ones(80), np.random.default_rng([5, 0]))(80 * epochs)
     w, mean = transcription(
         with_ones(X, bias), y, (HingeTerm(C),), 2 * lambda1, lambda2, np.ones(80), eta0, 80, i, j
     )  # t0 = m is the default
@@ -198,7 +198,7 @@ def test_calibration_follows_the_scale_of_the_data(factor):
 def test_steps_that_diverge_after_calibration_start_again():
     """One row of huge length in a column of its own, which the calibration's sample does not hold."""
     X, y = points(m=4000, d=3, seed=21)
-    i, _ = sgd_task.RowPairStream(np.ones(4000), np.random.default_rng([0, 0]))(1000)
+    i, _ = sgd_task.TaskRowPairs(np.ones(4000), np.random.default_rng([0, 0]))(1000)
     strange = int(np.setdiff1d(np.arange(4000), i)[0])
     X[:, 2] = 0.0
     X[strange, 2] = 1e7

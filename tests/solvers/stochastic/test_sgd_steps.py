@@ -165,21 +165,21 @@ def test_kernels_refuse_what_does_not_fit():
 def test_pairs_are_independent_with_the_counts_as_probabilities():
     counts = np.array([1.0, 0.0, 2.5, 0.5, 4.0, 0.0])
     p, n = counts / counts.sum(), 200_000
-    i, j = sgd_task.RowPairStream(counts, np.random.default_rng(0))(n)
+    i, j = sgd_task.TaskRowPairs(counts, np.random.default_rng(0))(n)
     table = np.zeros((6, 6))
     np.add.at(table, (i, j), 1.0)
     wanted = n * np.outer(p, p)
     assert (table[wanted == 0] == 0).all()
     assert (np.abs(table - wanted) <= 5 * np.sqrt(wanted)).all()  # i = j included
-    equal, _ = sgd_task.RowPairStream(np.full(5, 0.3), np.random.default_rng(0))(n)
+    equal, _ = sgd_task.TaskRowPairs(np.full(5, 0.3), np.random.default_rng(0))(n)
     assert (np.abs(np.bincount(equal, minlength=5) - n / 5) <= 5 * np.sqrt(n / 5)).all()
 
 
 @pytest.mark.parametrize("counts", [[3, 1, 2, 5, 1], [2, 2, 2, 2, 2], [1, 0, 7, 0, 0]], ids=str)
 def test_integer_counts_draw_the_rows_that_repetition_draws(counts):
     counts = np.array(counts)
-    weighted = sgd_task.RowPairStream(counts.astype(float), np.random.default_rng(1))(5000)
-    repeated = sgd_task.RowPairStream(np.ones(counts.sum()), np.random.default_rng(1))(5000)
+    weighted = sgd_task.TaskRowPairs(counts.astype(float), np.random.default_rng(1))(5000)
+    repeated = sgd_task.TaskRowPairs(np.ones(counts.sum()), np.random.default_rng(1))(5000)
     copies = np.repeat(np.arange(len(counts)), counts)
     for a, b in zip(weighted, repeated):
         np.testing.assert_array_equal(a, copies[b])

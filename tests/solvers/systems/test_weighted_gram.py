@@ -14,7 +14,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.systems.row_and_gram import RowSystem
-from mdlearn.solvers.systems.weighted_gram import SYRK, RunningWeightedGram, gram_of_rows
+from mdlearn.solvers.systems.weighted_gram import SYRK, RunningWeightedGram, unweighted_gram
 
 
 def rows_of(kind, m, d, rng):
@@ -150,7 +150,7 @@ def test_a_column_that_only_rows_taken_out_had(ahead, again, monkeypatch):
 @pytest.mark.parametrize("kind", ["dense", "float32", "by columns", "backwards", "sparse", "half full"])
 def test_inner_products_of_rows(kind):
     _, rows = rows_of(kind, 30, 50, np.random.default_rng(4))
-    work = gram_of_rows(rows)
+    work = unweighted_gram(rows)
     try:
         while True:
             next(work)

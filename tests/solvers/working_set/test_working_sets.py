@@ -85,8 +85,8 @@ def test_each_way_is_taken(way):
     weights = {} if way[0] in ("rows", "all") else {"lambda1": 2.0, "lambda2": 0.5}
     mdlearn.fit("ldm" if weights else "svm", X, y, kernel="rbf", gamma=GAMMA, solver="cd", **weights)
     expected = {
-        "rows": "SupportGram",
-        "all": "GramMajorant",
+        "rows": "SupportHessian",
+        "all": "GramMajorantHessian",
         "deflated": "DeflatedHessian",
         "factored": "CholeskyOrderedHessian",
     }
