@@ -1,5 +1,7 @@
 """Memory that kernel matrices take one after the other."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,33 @@ def test_a_matrix_whose_memory_went_to_another_one_computes_its_rows_anew(n):
     if n <= 60:
         assert np.shares_memory(memory.numbers["rows"], second.cached_rows().values)
     np.testing.assert_allclose(first.decision(alpha), gaussian_matrix(X, 0.3) @ alpha, atol=1e-12)
+
+
+def test_a_matrix_whose_memory_went_to_another_one_leaves_that_alone():
+    rng = np.random.default_rng(2)
+    X, alpha, memory = rng.normal(size=(60, 3)), np.zeros(60), GramMemory()
+    alpha[:10] = rng.normal(size=10)
+    first, second = gaussian_features(X, 0.3), gaussian_features(X, 2.0)
+    for features in (first, second, first):
+        if not features.reused:
+            features.reuse(memory)
+        finished(features.gram_rows(np.arange(5)))
+    for features, gamma in ((first, 0.3), (second, 2.0)):
+        np.testing.assert_allclose(features.decision(alpha), gaussian_matrix(X, gamma) @ alpha, atol=1e-12)
+
+
+def test_the_whole_matrix_leaves_no_memory_of_its_rows_beside_it():
+    X, memory = np.random.default_rng(3).normal(size=(700, 3)), GramMemory()
+    tracemalloc.start()
+    try:
+        features = gaussian_features(X, 0.3)
+        features.reuse(memory)
+        finished(features.gram_rows(np.arange(5)))
+        features.room(300)
+        finished(features.gram())
+        assert tracemalloc.get_traced_memory()[0] < 1.2 * 8 * 700**2
+    finally:
+        tracemalloc.stop()
 
 
 def test_points_of_several_kernels_on_several_folds_are_those_of_single_fits():

@@ -46,9 +46,9 @@ class GramMemory:
         self.owner: GramRowsCache | None = None
 
     def owned_by(self, owner: GramRowsCache) -> GramMemory:
-        """Give it to another matrix; the last one forgets the rows that it has there."""
+        """Give it to another matrix; the last one forgets the rows that it has there, and writes no more."""
         if self.owner is not None and self.owner is not owner:
-            self.owner.rows = None
+            self.owner.rows, self.owner.memory = None, GramMemory()
         self.owner = owner
         return self
 

@@ -360,6 +360,7 @@ class KernelFeatures:
             self._check_size(np.diagonal(self._store["gram"]))
             self._store["gram"] = read_only_rows(self._store["gram"])
             self._known.rows = None
+            self._known.memory.numbers.clear()  # beside the whole matrix it would be one that nobody asked for
             if not self.kernel.plain:
                 self._check_semidefinite()
         return self._store["gram"]
