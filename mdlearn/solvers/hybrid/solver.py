@@ -53,6 +53,8 @@ MANY_COLUMNS = 400
 CACHED_COLUMNS, CACHED_ENTRIES, UNCACHED_ENTRY = 5000, 2e6, 4e4
 """Columns and stored entries of CSR rows up to which they are in the cache, and operations of the whole fit for an
 entry beyond: plain sweeps are faster there."""
+SMOOTH_VECTORS, HINGE_VECTORS = 16, 8
+"""Vectors of coefficients at the same time, at most: in steps on logistic losses, and on hinges."""
 STALLED, PROGRESS = 12, 1e-14
 """Places without a smaller objective or a larger bound after which rounding is reached, and what counts as such."""
 
@@ -120,7 +122,7 @@ class Hybrid(Solver):
         return Claim(operations, "one hinge or logistic loss a row: coordinate descent, then Newton steps")
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
-        """Ask for the matrices of a variance term, those of Newton steps, and some numbers a row."""
+        """Ask for the matrices of a variance term, those of Newton steps, and some numbers a row and a column."""
         m, d = form.features.n_rows, form.features.width
         order = min(m, d + 1, LARGEST_MATRIX)
         copies = 0.0 if form.features.rows.sparse else min(8.0 * m * d, COPY_BYTES)
@@ -131,7 +133,8 @@ class Hybrid(Solver):
         shared = copies if varied and small else 0.0
         own = 16.0 * m * (d + 1) if varied and metric_fits(m, d + 1) else shared  # twice: whitened rows grow
         narrow = 0.0 if d + 1 > NARROW_COLUMNS else 8.0 * min(m * (d + 1), NARROW_ENTRIES)  # the columns of CSR rows
-        size = max(copies, narrow) + shared + at_once * (8.0 * matrices * order * order + 200.0 * m + own)
+        numbers = 200.0 * m + 8.0 * (SMOOTH_VECTORS if smooth else HINGE_VECTORS) * d
+        size = max(copies, narrow) + shared + at_once * (8.0 * matrices * order * order + numbers + own)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:

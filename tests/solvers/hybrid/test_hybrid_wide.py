@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -37,6 +40,21 @@ def test_many_sparse_rows_and_columns_need_no_matrix_of_either(loss, monkeypatch
     monkeypatch.setattr(memory, "available_bytes", lambda: 2e8)
     assert mdlearn.fit(OBJECTIVES[loss], X, y, C=0.05, solver="cd").certificate.converged
     assert mdlearn.fit(OBJECTIVES[loss], X, y, C=0.05).certificate.converged
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_vectors_of_many_coefficients_are_asked_for(loss, monkeypatch):
+    X, y = wide(400, 300_000, 20)
+    asked = []
+    monkeypatch.setattr(memory, "require", lambda n_bytes, *rest: asked.append(n_bytes))
+    fit = partial(mdlearn.fit, OBJECTIVES[loss], solver="hybrid", C=100.0, tol=1e-8)
+    fit(X[:20], y[:20])  # what the first fit imports is not its own
+    tracemalloc.start()
+    try:
+        fit(X, y)
+        assert tracemalloc.get_traced_memory()[1] < 1.1 * asked[-1]
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("alpha", [5.0, 20.0])
