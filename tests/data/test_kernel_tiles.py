@@ -1,13 +1,17 @@
 """Kernel matrices that nobody keeps: blocks and products are those of the matrix, to the type that they are made in."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import mdlearn
 from mdlearn.data.features import kernel_tiles, kernels
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import make_kernel
 from mdlearn.data.rows.arrays import array_as_rows
+from mdlearn.extend import Parameter
 from mdlearn.numerics.interruptible import finished
 
 KINDS = {
@@ -73,6 +77,44 @@ def test_decision_values_without_a_matrix(kind):
     near = alpha.copy()
     near[:20] += 0.1
     assert np.abs(features.decision(near) - G @ near).max() <= 2e-14 * scale
+
+
+class Overlap(mdlearn.KernelFunction):
+    """exp(-|a - b|_1 / width)."""
+
+    name = "overlap"
+    summary = "exp(-|a - b|_1 / width)"
+    parameters: ClassVar = {"width": Parameter(1.0, "length over which it falls", strict=True)}
+
+    def values(self, params, A, B):
+        return laplace(A, B, params["width"])
+
+
+def laplace(A, B, width=1.0):
+    return np.exp(-np.abs(A[:, None, :] - B[None, :, :]).sum(axis=2) / width)
+
+
+@pytest.mark.parametrize("kernel", [laplace, Overlap], ids=["function", "plugin"])
+def test_decision_values_of_kernels_that_are_functions(kernel):
+    X, alpha = np.random.default_rng(2).standard_normal((700, 3)), np.zeros(700)
+    alpha[:90] = 1.0
+    rows = array_as_rows(X, "X")
+    features = KernelFeatures(rows, make_kernel(kernel, {}, rows, np.ones(700)))
+    np.testing.assert_allclose(features.decision(alpha), laplace(X, X) @ alpha, rtol=1e-12)
+
+
+def test_a_start_that_a_time_limit_ends_is_certified_by_its_own_kernel():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1300, 3))
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(1300) > 0, 1, -1)
+    start = mdlearn.fit("svm", X, y, kernel=laplace, bias="none")
+    with pytest.warns(mdlearn.ConvergenceWarning):
+        model = mdlearn.fit("svm", X, y, kernel=laplace, bias="none", C=2.0, warm_start=start, time_limit=1e-9)
+    alpha = model.dual_coef_.ravel()
+    f = laplace(X, X) @ alpha
+    value = 0.5 * alpha @ f + 2.0 * np.maximum(0.0, 1.0 - y * f).sum()
+    assert value < 0.5 * 2.0 * 1300
+    assert model.certificate.objective == pytest.approx(value, rel=1e-9)
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])

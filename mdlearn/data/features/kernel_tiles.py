@@ -215,7 +215,10 @@ class ExactTiles(KernelTiles):
         return self.rows.take(index), self.squares[index]
 
     def _values(self, rows: slice | np.ndarray, side: tuple[Rows, np.ndarray]) -> np.ndarray:
-        return self.kernel.tile(self.rows.take(rows), side[0], self.centre, self.squares[rows], side[1])
+        left = self.rows.take(rows)
+        if not self.kernel.plain:
+            return self.kernel.block(left, side[0])
+        return self.kernel.tile(left, side[0], self.centre, self.squares[rows], side[1])
 
 
 class SquaredTiles:
