@@ -72,7 +72,8 @@ def test_a_point_that_a_path_leaves_is_found(cases, index):
 def test_a_path_slower_than_its_points_is_found(cases, monkeypatch):
     case = cases[NUMBERS]
     (grid,) = case.grids
-    slow = changed(case, grids=[replace(grid, whole=replace(grid.whole, cpu=500.0))])
+    ends = [with_certificate(out, converged=True) for out in grid.singles]
+    slow = changed(case, grids=[replace(grid, singles=ends, whole=replace(grid.whole, cpu=500.0))])
     assert not found("slow path", slow), "the second and third time it was not slow"
 
     def fit(problem, run, **limits):
