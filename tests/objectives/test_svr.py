@@ -68,6 +68,19 @@ def test_sweeps_over_a_tube_without_width_do_not_crawl(seed):
     assert model.certificate.converged and best <= model.certificate.objective <= best * (1 + 2e-3)
 
 
+@pytest.mark.parametrize("solver", ["cd", "interior", "decomposition"])
+@pytest.mark.parametrize("bias", ["regularized", "free"])
+@pytest.mark.parametrize("unit", [2.0**-100, 2.0**300])
+def test_the_unit_of_targets_is_free(unit, bias, solver):
+    # With y, epsilon and C in another unit, w is, too: the objective is that of unit 1 times its square.
+    X, y, counts = numbers(6)
+    given = {"sample_weight": counts, "kernel": "rbf", "bias": bias, "tol": 1e-8}
+    one = mdlearn.fit("svr", X, y, C=5.0, epsilon=0.01, **given).certificate
+    other = mdlearn.fit("svr", X, y * unit, C=5.0 * unit, epsilon=0.01 * unit, solver=solver, **given).certificate
+    assert one.converged and other.converged
+    assert other.objective / unit / unit == pytest.approx(one.objective, rel=2e-8)
+
+
 def test_what_has_no_meaning_for_numbers():
     X, y, _ = numbers(0)
     with pytest.raises(ValueError, match="multiclass 'ovr' is not possible here; give one of auto, none"):

@@ -19,7 +19,8 @@ ROWS_PER_CALL = 1 << 18
 LONG_STEP_ENTRIES = 1 << 20
 """Rows times unknowns beyond which a step is long enough to be interrupted within: some milliseconds."""
 RUNAWAY_MULTIPLIER = 1e60
-"""Multipliers of constraints that cannot be met grow without end; this size proves as much as any larger one."""
+"""Multipliers of constraints that cannot be met grow without end; this size, in units of margins, proves as much as any
+larger one."""
 NEARLY_MET, NEAR_GAP = 1e-5, 1e-6
 """Share of their first miss by which multipliers miss the condition of their dual, and complementarity in units of the
 objective at w = 0, from which they are corrected for a bound: earlier ones say nothing."""
@@ -132,7 +133,7 @@ class CentralPath:
         length = min(1.0, 0.99 / worst) if worst > 0 else 0.99
         # Complementarity must fall by itself: the gap may stand still while feasibility is still being reached.
         self.falling, self.mu = mu < 0.7 * self.mu, min(mu, self.mu)
-        self.alive = largest < RUNAWAY_MULTIPLIER
+        self.alive = largest < RUNAWAY_MULTIPLIER * state.typical_kink
         self.moved(length)
         self.element = self.element + length * dw
         # Where rounding will show, margins are computed anew.
