@@ -59,15 +59,6 @@ class LinearFeatures:
         """Whether the rows are there."""
         return self.rows.complete
 
-    @kept
-    def stored(self) -> Rows:
-        """The rows as passes with one vector go over them."""
-        return self.rows
-
-    def store(self, rows: Rows) -> None:
-        """Take an engine's copy of the rows, without the zeros of dense ones, for passes with one vector."""
-        vars(self)["stored"] = rows
-
     def square(self, counts: np.ndarray) -> np.ndarray | None:
         """The rows where they are a kernel matrix whose columns have a ridge of one over the counts; else None."""
         return None
@@ -78,19 +69,19 @@ class LinearFeatures:
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return w = (X' alpha) / ridge, shape (d,)."""
-        rows = self.stored if alpha.ndim == 1 else self.rows
+        rows = self.rows.without_zeros if alpha.ndim == 1 else self.rows
         w = rows.adjoint(alpha) if np.count_nonzero(alpha) else np.zeros((self.width, *alpha.shape[1:]))
         return w if self.ridge is None else w / self.ridge
 
     def decision(self, coef: np.ndarray) -> np.ndarray:
         """Return f = X w on the training rows."""
-        rows = self.stored if coef.ndim == 1 else self.rows
+        rows = self.rows.without_zeros if coef.ndim == 1 else self.rows
         return rows.dot(coef) if np.count_nonzero(coef) else np.zeros((self.n_rows, *coef.shape[1:]))
 
     @kept
     def lengths(self) -> np.ndarray:
         """Length of every column over the rows: what no entry of it is larger than."""
-        return np.sqrt(self.stored.column_squares(np.ones(self.n_rows)))
+        return np.sqrt(self.rows.without_zeros.column_squares(np.ones(self.n_rows)))
 
     @kept
     def row_lengths(self) -> np.ndarray:

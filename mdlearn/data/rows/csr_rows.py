@@ -198,7 +198,7 @@ def worth_csr_copy(rows: DenseRows) -> bool:
 
 
 def csr_copy_of_dense_rows(rows: DenseRows) -> CsrRows:
-    """CSR rows of the entries of dense rows that are not 0, copied; the numbers keep their type."""
+    """CSR rows of the entries of dense rows that are not 0, copied; the rows keep them as `without_zeros`."""
     from scipy.sparse import csr_matrix
 
     X, (m, d) = rows.X, rows.shape
@@ -208,7 +208,9 @@ def csr_copy_of_dense_rows(rows: DenseRows) -> CsrRows:
     data, indices = np.empty(int(ends[-1]), X.dtype), np.empty(int(ends[-1]), np.int32)
     kernels.gather(X, ends, data, indices)
     # Rows that `worth_csr_copy` accepts have fewer entries than int32 counts.
-    return CsrRows(csr_matrix_like(csr_matrix((1, d), dtype=X.dtype), data, indices, ends.astype(np.int32)))
+    copy = CsrRows(csr_matrix_like(csr_matrix((1, d), dtype=X.dtype), data, indices, ends.astype(np.int32)))
+    vars(rows)["csr_copy"] = copy
+    return copy
 
 
 def csr_matrix_like(A: csr_matrix, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> csr_matrix:

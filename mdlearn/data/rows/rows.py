@@ -139,6 +139,11 @@ class Rows(ABC):
         return self.shape[1]
 
     @property
+    def without_zeros(self) -> Rows:
+        """The rows as passes with one vector go over them: dense ones without their zeros, where such a copy was made."""
+        return vars(self).get("csr_copy", self)
+
+    @property
     def n_entries(self) -> int:
         """Entries that a pass goes through."""
         m, d = self.shape

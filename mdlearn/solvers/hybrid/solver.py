@@ -140,12 +140,8 @@ class Hybrid(Solver):
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return what columns share: the squared lengths of the rows, and rows without zeros."""
         assert isinstance(form.features, LinearFeatures)
-        features = form.features
-        rows = AffineRows(features.rows, form.bias != "none")
-        parts = ColumnParts(rows, features.squares(), form.bias, "logistic" not in form.kinds)
-        if parts.stored.sparse:
-            features.store(parts.stored)
-        return parts
+        rows = AffineRows(form.features.rows, form.bias != "none")
+        return ColumnParts(rows, form.features.squares(), form.bias, "logistic" not in form.kinds)
         yield  # what makes this a generator
 
     def prepare_next(
