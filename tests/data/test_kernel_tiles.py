@@ -117,6 +117,18 @@ def test_a_start_that_a_time_limit_ends_is_certified_by_its_own_kernel():
     assert model.certificate.objective == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_a_start_over_a_landmark_space_that_a_time_limit_ends(kernel):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1300, 3))
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(1300) > 0, 1, -1)
+    given = {"kernel": kernel, "gamma": 0.3, "centers": X[:4], "landmarks": X[4:9]}
+    start = mdlearn.fit("l3svm", X, y, tol=0.5, **given)
+    with pytest.warns(mdlearn.ConvergenceWarning):
+        model = mdlearn.fit("l3svm", X, y, warm_start=start, time_limit=1e-9, **given)
+    assert model.certificate.objective == pytest.approx(start.certificate.objective, rel=1e-9)
+
+
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
 def test_squared_lengths_of_rows_are_made_once(storage, monkeypatch):
     monkeypatch.setattr(kernel_tiles, "TILE_LENGTH", 50)

@@ -205,8 +205,9 @@ class ExactTiles(KernelTiles):
         self.kernel, self.rows = kernel, rows
         self.n_rows, self.length = rows.shape
         self.dtype, self.bounded = np.float64, kernel.name == "rbf"
-        self.centre = None if rows.sparse else kernel.centre
-        self.squares = kernel.squares(rows, self.centre) if self.bounded else np.empty(self.n_rows)
+        self.by_lengths = self.bounded and kernel.plain  # else tiles are the kernel's own blocks
+        self.centre = kernel.centre if self.by_lengths and not rows.sparse else None
+        self.squares = kernel.squares(rows, self.centre) if self.by_lengths else np.empty(self.n_rows)
 
     def take(self, index: np.ndarray) -> ExactTiles:
         return ExactTiles(self.kernel, self.rows.take(index))
@@ -216,7 +217,7 @@ class ExactTiles(KernelTiles):
 
     def _values(self, rows: slice | np.ndarray, side: tuple[Rows, np.ndarray]) -> np.ndarray:
         left = self.rows.take(rows)
-        if not self.kernel.plain:
+        if not self.by_lengths:
             return self.kernel.block(left, side[0])
         return self.kernel.tile(left, side[0], self.centre, self.squares[rows], side[1])
 
