@@ -140,7 +140,7 @@ class Rows(ABC):
 
     @property
     def without_zeros(self) -> Rows:
-        """The rows as passes with one vector go over them: dense ones without their zeros, where such a copy was made."""
+        """The rows as passes with one vector go over them: dense ones without zeros, where such a copy was made."""
         return vars(self).get("csr_copy", self)
 
     @property
