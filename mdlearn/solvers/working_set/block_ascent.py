@@ -298,7 +298,7 @@ class WorkingSetAscent(BlockAscentDual):
         if self.u.any() and known.compiled:
             centred, free = e - self.shift(e), (self.u > self.low) & (self.u < self.high)
             near = free | (self.violation(centred) > 0) | (np.abs(centred) < NEAR_KINK_DISTANCE * self.scale)
-            if np.count_nonzero(near) < NEAR_ROWS_SHARE * near.shape[0]:
+            if 0 < np.count_nonzero(near) < NEAR_ROWS_SHARE * near.shape[0]:
                 rows = np.flatnonzero(near)
                 known = gram.between(rows)
         n, part = rows.shape[0], e[rows]

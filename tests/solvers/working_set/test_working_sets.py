@@ -197,6 +197,19 @@ def test_the_next_point_of_a_path_leaves_rows_far_from_their_kinks_alone(monkeyp
         assert abs(primal - (np.abs(u).sum() - value)) <= 1e-7 * primal
 
 
+@pytest.mark.parametrize("bias, constant", [("none", 0.0), ("regularized", 1.0)])
+@pytest.mark.parametrize("C", [1e-5, 2e-6])
+def test_a_start_with_every_row_at_its_cap_and_far_from_its_kink(bias, constant, C):
+    """With so small a weight all multipliers are at their caps: the optimum is known."""
+    X, y = noisy_stripes(1100)
+    given = {"kernel": "rbf", "gamma": 2.0, "bias": bias}
+    start = mdlearn.fit("svm", X, y, C=1e-5, **given)
+    model = mdlearn.fit("svm", X, y, C=C, warm_start=start, tol=1e-12, **given)
+    K = np.exp(-2.0 * ((X[:, None] - X) ** 2).sum(axis=2)) + constant
+    assert model.certificate.objective == pytest.approx(1100 * C - 0.5 * C**2 * y @ K @ y, rel=1e-12)
+    np.testing.assert_allclose(model.dual_coef_.ravel(), C * y)
+
+
 def test_classes_share_one_matrix():
     """Several classes are solved on one Gram matrix, each to its own certificate."""
     rng = np.random.default_rng(1)
