@@ -65,8 +65,20 @@ def test_a_point_that_a_path_leaves_is_found(cases, index):
     case = changed(cases[index], tol=1e-6)
     (grid,) = case.grids
     one, *rest = grid.points
-    left = with_certificate(one, converged=not one.model.certificate.converged)
-    assert len(found("path", changed(case, grids=[replace(grid, points=[left, *rest])]))) == 1
+    singles = [with_certificate(out, converged=True) for out in grid.singles]
+    left = replace(with_certificate(one, converged=False), warned=())
+    rest = [with_certificate(out, converged=True) for out in rest]
+    assert len(found("path", changed(case, grids=[replace(grid, points=[left, *rest], singles=singles)]))) == 1
+
+
+@pytest.mark.parametrize("gap, some", [(5e-6, 0), (5e-5, 1)])
+def test_a_point_that_rounding_leaves_near_its_tolerance_is_none(cases, gap, some):
+    case = changed(cases[NUMBERS], tol=1e-6)
+    (grid,) = case.grids
+    points, (_, *rest) = ([with_certificate(o, converged=True) for o in given] for given in (grid.points, grid.singles))
+    alone = with_certificate(grid.singles[0], converged=False, gap=gap)
+    alone.warned = (("ConvergenceWarning", "rounding allows no better", ""),)
+    assert len(found("path", changed(case, grids=[replace(grid, points=points, singles=[alone, *rest])]))) == some
 
 
 def test_a_path_slower_than_its_points_is_found(cases, monkeypatch):
