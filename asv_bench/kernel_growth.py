@@ -41,7 +41,7 @@ def expected(points: list[tuple[int, Found]], rows: int) -> float:
 def measured(given: argparse.Namespace, rows: int, points: list[tuple[int, Found]], tol: float) -> tuple[Found, float]:
     """Both fits of so many rows, and the tolerance of mdlearn's."""
     asks = argparse.Namespace(
-        folder=None, rows=rows, solver="auto", predict=0, classes=False, sparse=False
+        folder=None, rows=rows, solver="auto", predict=0, search=0, classes=False, sparse=False
     )  # as kernels.py reads them
     if expected(points, rows) <= LONGEST and (not points or "SVC" in points[-1][1]):
         both = case(asks, DRAWN, given.C)

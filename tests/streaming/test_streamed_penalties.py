@@ -155,7 +155,7 @@ def test_no_optimum_and_what_is_refused():
 
     with pytest.raises(ValueError, match="under a penalty, bounds need a margin variance, or a ridge"):
         fit_paper([(X, y)], None, beta=0.1, lambda1=0.0, lambda2=0.0)
-    with pytest.raises(ValueError, match="a penalty on coefficients beside a hinge loss has no engine"):
+    with pytest.raises(ValueError, match="a hinge loss under a penalty has no engine there; squared hinges have one"):
         mdlearn.fit(Hinge, [(X, y)], None)
 
 
