@@ -32,6 +32,8 @@ PASS_ENTRIES = 1 << 24
 """Entries that a pass goes through between two heartbeats: about 10 ms."""
 COPY_BYTES = 256e6
 """Bytes that a copy of rows may take in an engine, where a copy makes it faster."""
+SINGLE_THREAD_DOT = 10_000
+"""Entries of a dot product up to which BLAS takes one thread, whatever number it may take."""
 
 
 def read_only_rows(A: np.ndarray) -> np.ndarray:
@@ -301,7 +303,8 @@ class DenseRows(RowsInMemory):
     def small_by_squares(self, most: float) -> bool:
         """Whether the sum of all squares says that every entry is finite and at most `most`; False: it does not."""
         whole = self.whole
-        return whole is not None and bool(np.vdot(whole, whole) <= most * most)
+        few = whole is not None and whole.size <= SINGLE_THREAD_DOT
+        return few and bool(np.vdot(whole, whole) <= most * most)
 
     def matrix(self) -> np.ndarray:
         return np.asarray(self.X, dtype=np.float64)
