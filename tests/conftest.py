@@ -92,7 +92,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     """A clock in place of `time.perf_counter`, which time limits go by: the same answer on a busy machine."""
-    from mdlearn.numerics.eigh_time import eigh_seconds
+    from mdlearn.numerics.symmetric_eigenvalues import eigh_seconds
 
     eigh_seconds(1)  # how fast this machine is is measured once, by a clock that runs
     found = Clock()

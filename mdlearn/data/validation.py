@@ -15,7 +15,8 @@ from mdlearn.data.rows.arrays import check_rows, first_word_in_array
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import DenseRows, Rows, selected_rows
 from mdlearn.errors import did_you_mean
-from mdlearn.numerics.lazy_property import kept, quick_init
+from mdlearn.numerics.frozen_init import quick_init
+from mdlearn.numerics.lazy_property import kept
 
 SIGNS_OF_CODES = np.array([-1.0, 1.0])
 """Signs of the rows of two classes."""

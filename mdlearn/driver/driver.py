@@ -22,9 +22,9 @@ from mdlearn.errors import FaultyProblem, class_is_foreign
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import Certificate, ProvenZeros, Solution, Start, State, ZeroProof, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
-from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished, with_heartbeat
 from mdlearn.numerics.seeds import SeededRng
+from mdlearn.numerics.symmetric_eigenvalues import eigh_seconds
 from mdlearn.solvers.base import Offer, Report, Solver
 
 Reports = Generator[Report | Offer | None, None, None]

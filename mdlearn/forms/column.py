@@ -16,7 +16,8 @@ from mdlearn.errors import came
 from mdlearn.forms.losses import CURVED, TERM_CLASSES, Term, check_loss_terms, table_of_terms
 from mdlearn.forms.proof import Start, proven_gap
 from mdlearn.forms.row_terms import RowTerms
-from mdlearn.numerics.lazy_property import kept, quick_init
+from mdlearn.numerics.frozen_init import quick_init
+from mdlearn.numerics.lazy_property import kept
 
 
 @quick_init

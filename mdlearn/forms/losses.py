@@ -21,7 +21,7 @@ from mdlearn._solvers import hinges, logistic
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm
 from mdlearn.forms.proof import ZeroProof
-from mdlearn.numerics.lazy_property import quick_init
+from mdlearn.numerics.frozen_init import quick_init
 
 
 @quick_init

@@ -19,7 +19,8 @@ from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.column import Column
 from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm
-from mdlearn.numerics.lazy_property import kept, quick_init
+from mdlearn.numerics.frozen_init import quick_init
+from mdlearn.numerics.lazy_property import kept
 
 __all__ = ["BIASES", "Column", "MarginForm", "Point", "best_bias_shift", "started_point", "zero_point"]
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mdlearn.data.features.kernel_features import Features
-from mdlearn.numerics.lazy_property import quick_init
+from mdlearn.numerics.frozen_init import quick_init
 
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
 AT_REST = 1e-13

@@ -16,7 +16,8 @@ from mdlearn.errors import ErrorNotes, call_with_error_notes, came, faulty, is_f
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate
 from mdlearn.numerics.blas_threads import blas_threads_for
-from mdlearn.numerics.lazy_property import kept, quick_init
+from mdlearn.numerics.frozen_init import quick_init
+from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.pieces_in_threads import threads_for_pieces
 
 

@@ -1,10 +1,17 @@
-"""Eigenvalues of symmetric matrices, whatever the size of their entries."""
+"""Eigenvalues of symmetric matrices, whatever the size of their entries, and the time that they take."""
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Callable
 
 import numpy as np
+
+PROBE = 300
+"""Order of the matrix that is decomposed to learn how fast this machine is; it takes some 20 ms."""
+LARGE_SHARE = 0.6
+"""Seconds per cube of the order of large matrices in units of those of the probe: more of the work is in products."""
 
 
 def symmetric_eigen(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -45,3 +52,23 @@ def largest_eigenvalue(times: Callable[[np.ndarray], np.ndarray], n: int) -> flo
         off.append(size)
         V.append(w / size)
     return (top + error) * (1.0 + 1e-10)
+
+
+def eigh_seconds(order: float) -> float:
+    """Seconds that eigenvalues and eigenvectors of a symmetric matrix of some order take, about.
+
+    They are asked for before it is begun: it is one call of LAPACK, which nothing can end early.
+    """
+    return LARGE_SHARE * _eigh_seconds_of_probe() * (order / PROBE) ** 3
+
+
+@functools.cache
+def _eigh_seconds_of_probe() -> float:
+    """Seconds that the eigendecomposition of a small random matrix takes here."""
+    A = np.random.default_rng(0).standard_normal((PROBE, PROBE))
+    times = []
+    for _ in range(2):
+        begun = time.perf_counter()
+        np.linalg.eigh(A + A.T)
+        times.append(time.perf_counter() - begun)
+    return min(times)

@@ -27,8 +27,8 @@ from mdlearn.model.class_decisions import class_scores
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
 from mdlearn.numerics import memory
-from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished
+from mdlearn.numerics.symmetric_eigenvalues import eigh_seconds
 from mdlearn.objectives.base import Objective, Terms
 from mdlearn.selection.folds import RowUnits
 from mdlearn.selection.paths.fits import solve_grid

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.numerics.lazy_property import quick_init
+from mdlearn.numerics.frozen_init import quick_init
 
 
 def declared(name):

@@ -11,7 +11,7 @@ from reference import gram
 import mdlearn
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.margins import hessian_diagonal, loo_error_bound, lssvm_loo_margins, uldm_loo_margins
-from mdlearn.numerics.eigh_time import eigh_seconds
+from mdlearn.numerics.symmetric_eigenvalues import eigh_seconds
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.selection import loo
 from mdlearn.selection.study import Study

@@ -25,7 +25,7 @@ from mdlearn.errors import (
     title_in_error,
 )
 from mdlearn.numerics.errstate import overflow_errstate
-from mdlearn.numerics.lazy_property import quick_init
+from mdlearn.numerics.frozen_init import quick_init
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),

@@ -12,7 +12,8 @@ import numpy as np
 from mdlearn.data.features.gram import gram_matrix_by_blocks
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length
 from mdlearn.data.rows.rows import DenseRows, Rows, Selection, read_only_rows
-from mdlearn.numerics.lazy_property import kept, quick_init
+from mdlearn.numerics.frozen_init import quick_init
+from mdlearn.numerics.lazy_property import kept
 
 
 @quick_init
