@@ -21,7 +21,7 @@ from mdlearn.errors import (
     is_foreign,
     with_error_notes,
 )
-from mdlearn.forms.losses import HingeTerm, Term, Terms
+from mdlearn.forms.losses import Term, Terms
 from mdlearn.forms.penalised.coefficient_terms import coefficient_terms_fault
 
 FIT_ARGUMENTS = frozenset(
@@ -320,12 +320,10 @@ def _fault_of_terms(task: Any, terms: Any, total: float) -> str:
         if fault:
             return f"returned Terms with {fault}"
     weights = [terms.variance, terms.mean, terms.penalty, terms.unit]
-    rows = max(total, 1.0)
+    rows = np.array([max(total, 1.0)])
     for one in terms.loss:
-        if type(one) is HingeTerm and not one.hard:
-            weights += [one.weight * rows, one.weight * rows * max(0.0, one.side * one.threshold) ** one.power]
-        elif one.kind != "constraint":
-            weights += [one.weight * rows, one.value(np.zeros(1), np.array([rows]))]
+        if one.kind != "constraint":
+            weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
     beyond = [one for one in weights if not abs(one) <= LARGEST_ENTRY]
     return BEYOND if beyond or not terms.unit > 0 else ""
 
