@@ -116,8 +116,8 @@ class MetricPasses:
         self.places[new] = self.chosen.shape[0] + np.arange(new.shape[0])
         self.chosen = np.concatenate((self.chosen, new))
         self.whitened = np.concatenate((self.whitened, block))
-        own = self.records[self.chosen]
-        own[:, 1] = np.einsum("ij,ij->i", self.whitened, self.whitened) + own[:, 3]
+        own = self.records[new]
+        own[:, 1] = np.einsum("ij,ij->i", block, block) + own[:, 3]
         own[:, 5:] = 0.0
-        self.own = own
+        self.own = np.concatenate((self.own, own))
         return new.shape[0]
