@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import mdlearn
-from mdlearn.experiments.data_sets import find_sets, load
+from mdlearn.experiments.data_set_files import find_data_sets, load_data_set
 
 REGIMES = {
     "50 rows": (50, 0.0, None),
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the table between its markers in FILE")
     given = parser.parse_args(argv)
-    files = find_sets(given.data)
+    files = find_data_sets(given.data)
     sets = {name: two for name in given.sets or files if (two := two_classes(files[name])) is not None}
     lines = [
         "| training | kernel | SVM | LDM | LDM minus SVM, points | sets better / worse |",
@@ -85,7 +85,7 @@ def line(regime: str, kernel: str, means: np.ndarray) -> str:
 
 def two_classes(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
     """Complete dense rows and labels -1, 1 of a file; None where it has too few rows of a class, or many columns."""
-    data = load(path)
+    data = load_data_set(path)
     if not isinstance(data.X, np.ndarray) or data.X.shape[1] > MOST_COLUMNS:
         return None
     X = data.X.astype(float)

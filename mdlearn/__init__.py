@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mdlearn.selection.cross_validation import cross_validate
     from mdlearn.selection.grid_search import select
     from mdlearn.selection.paths.fits import fit_path
-    from mdlearn.selection.paths.result import Path
+    from mdlearn.selection.paths.path import Path
     from mdlearn.selection.results import CrossValidation, Selection
     from mdlearn.solvers.base import Solver
 
@@ -53,7 +53,7 @@ _LAZY = {
     "Solver": "mdlearn.solvers.base",
     "Model": "mdlearn.model.model",
     "Certificate": "mdlearn.forms.proof",
-    "Path": "mdlearn.selection.paths.result",
+    "Path": "mdlearn.selection.paths.path",
     "RowBlocks": "mdlearn.data.row_blocks.source",
     "CrossValidation": "mdlearn.selection.results",
     "Selection": "mdlearn.selection.results",

@@ -21,7 +21,7 @@ from mdlearn.objectives.base import Objective
 from mdlearn.plugins.registry import registry
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
-from mdlearn.streaming.fitting import blocks_of, fit_blocks
+from mdlearn.streaming.fitting import blocks_for_streamed_fit, fit_streamed_blocks
 
 
 def fit(
@@ -132,11 +132,11 @@ def fit(
     """
     limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
-    blocks = blocks_of(X, y, sample_weight)
+    blocks = blocks_for_streamed_fit(X, y, sample_weight)
     if blocks is not None:
         if warm_start is not None:
             raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")
-        model, shortfalls = fit_blocks(call, params, blocks, class_weight)
+        model, shortfalls = fit_streamed_blocks(call, params, blocks, class_weight)
     else:
         model, shortfalls = certified_model(call, params, X, y, sample_weight, class_weight, warm_start)
     for shortfall in shortfalls:

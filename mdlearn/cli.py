@@ -8,17 +8,36 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from mdlearn.commands.fitting import Fit
-from mdlearn.commands.listings import Kernels, NewPlugin, Objectives, Plugins, Solvers
-from mdlearn.commands.predicting import Predict
-from mdlearn.commands.studies import Compare, Demo
+from mdlearn.commands.fitting import FitCommand
+from mdlearn.commands.listings import (
+    KernelsCommand,
+    NewPluginCommand,
+    ObjectivesCommand,
+    PluginsCommand,
+    SolversCommand,
+)
+from mdlearn.commands.predicting import PredictCommand
+from mdlearn.commands.studies import CompareCommand, DemoCommand
 from mdlearn.errors import ErrorNotes, came, faulty, note_origin
 from mdlearn.plugins.command import Command, UsageError
 from mdlearn.plugins.registry import registered_commands
 
 INTERRUPTED = 130
 """The shells' exit code after Ctrl-C: 128 + SIGINT."""
-CLASSES = {cls.name: cls for cls in (Demo, Fit, Predict, Compare, Objectives, Kernels, Solvers, Plugins, NewPlugin)}
+CLASSES = {
+    cls.name: cls
+    for cls in (
+        DemoCommand,
+        FitCommand,
+        PredictCommand,
+        CompareCommand,
+        ObjectivesCommand,
+        KernelsCommand,
+        SolversCommand,
+        PluginsCommand,
+        NewPluginCommand,
+    )
+}
 """The built-in commands by name."""
 IN_OTHER_PACKAGES = {"reproduce": "mdlearn-papers"}
 """Command -> package that brings it, for the error where it is not installed."""
@@ -63,11 +82,11 @@ def _run_command(words: Sequence[str], program: str) -> int:
         raise
     except OSError as error:
         at = error.strerror and error.filename is not None
-        return _print_error(f"{error.filename}: {error.strerror}" if at else str(error))
+        return _print_cli_error(f"{error.filename}: {error.strerror}" if at else str(error))
     except MemoryError as error:
-        return _print_error(str(error) or "there is not enough memory for these data")
+        return _print_cli_error(str(error) or "there is not enough memory for these data")
     except (ImportError, TypeError, ValueError) as error:
-        return _print_error(" ".join([str(error), *getattr(error, "__notes__", ())]))
+        return _print_cli_error(" ".join([str(error), *getattr(error, "__notes__", ())]))
     except Exception as error:
         note_origin(error, command, "command", "run")
         raise
@@ -93,7 +112,7 @@ def _command_parsers(
     return parser, choice.choices
 
 
-def _print_error(message: str) -> int:
+def _print_cli_error(message: str) -> int:
     """Print one line of the command line (CLI) to standard error and return the exit code 1."""
     print("error:", " ".join(message.split()), file=sys.stderr)
     return 1

@@ -8,7 +8,7 @@ that needs a number says so: ``requires_api = 1`` beside its hooks. It also uses
 
 from __future__ import annotations
 
-from mdlearn.commands.arguments import add_force, positive_integer, seed
+from mdlearn.commands.options import add_force, positive_integer, seed
 from mdlearn.data.clustering.distances import assign, squared_distances
 from mdlearn.data.features.clustered_rows import BlockRows, Layout
 from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures, array_of
@@ -23,7 +23,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
 from mdlearn.data.validation import Data, check_data, check_number
-from mdlearn.experiments.data_sets import matrix_in
+from mdlearn.experiments.data_set_files import matrix_in
 from mdlearn.experiments.processes import worker_pool
 from mdlearn.files.reading import ReadingOptions, read_for_fit
 from mdlearn.files.tables import PACKED_ENDINGS
@@ -52,7 +52,7 @@ from mdlearn.plotting.style import MARKERS, add_legend, curve_style
 from mdlearn.plugins.command import Command, UsageError
 from mdlearn.plugins.hookspecs import API, hookimpl
 from mdlearn.selection.metrics import accuracy, auc, average_ranks, f1_macro, f1_micro
-from mdlearn.selection.progress import ProgressBar
+from mdlearn.selection.progress_bar import ProgressBar
 from mdlearn.solvers.base import Claim, Report, Solver
 from mdlearn.solvers.common.primal_dual import report_of
 

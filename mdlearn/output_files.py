@@ -40,10 +40,10 @@ class OutputFile:
         streams: bool = False,
     ) -> None:
         self.path = os.fsdecode(os.fspath(path))
-        self._streams = streams and _is_device_or_pipe(self.path)
+        self._streams = streams and _is_output_device_or_pipe(self.path)
         if self._streams:
             return
-        target = check_target(self.path)
+        target = output_file_target(self.path)
         if not os.path.exists(target):
             return
         for read in reads:
@@ -58,9 +58,9 @@ class OutputFile:
         """Write the file, as a whole or not at all; OSError when that fails."""
         if self._streams:
             with open(self.path, "wb") as file:
-                _write_content(file, content)
+                _write_output_file(file, content)
         else:
-            replace_file(check_target(self.path), content)
+            replace_file(output_file_target(self.path), content)
 
 
 def check_folder(path: Path, instead: str, own: bool = False, force: bool = False) -> None:
@@ -76,7 +76,7 @@ def check_folder(path: Path, instead: str, own: bool = False, force: bool = Fals
         raise ValueError(f"the folder {os.fsdecode(path)} exists already and is not empty; {instead}")
 
 
-def check_target(path: Path) -> str:
+def output_file_target(path: Path) -> str:
     """Output file that `path` stands for (links followed); OSError when no file can be put there."""
     target = os.path.realpath(os.fsdecode(os.fspath(path)))
     folder = os.path.dirname(target)
@@ -95,8 +95,8 @@ def replace_file(target: str, content: Content) -> None:
     folder = os.path.dirname(target)
     draft = os.path.join(folder, f".mdlearn-{secrets.token_hex(8)}.tmp")
     try:
-        with open(draft, "xb", opener=_open_private_file if os.path.exists(target) else None) as file:
-            _write_content(file, content)
+        with open(draft, "xb", opener=_open_private_output_file if os.path.exists(target) else None) as file:
+            _write_output_file(file, content)
             file.flush()
             os.fsync(file.fileno())
         if os.path.exists(target):
@@ -116,7 +116,7 @@ def replace_file(target: str, content: Content) -> None:
                 os.close(handle)
 
 
-def _write_content(file: IO[bytes], content: Content) -> None:
+def _write_output_file(file: IO[bytes], content: Content) -> None:
     """Write bytes to an open output file, or call the function that writes them."""
     if callable(content):
         content(file)
@@ -124,12 +124,12 @@ def _write_content(file: IO[bytes], content: Content) -> None:
         file.write(content)
 
 
-def _open_private_file(name: str, flags: int) -> int:
+def _open_private_output_file(name: str, flags: int) -> int:
     """Open a new output file for its owner alone; once complete, it gets the mode of the one that it replaces."""
     return os.open(name, flags, 0o600)
 
 
-def _is_device_or_pipe(path: str) -> bool:
+def _is_output_device_or_pipe(path: str) -> bool:
     """Whether an output path leads to a device or a pipe, such as /dev/stdout."""
     try:
         mode = os.stat(path).st_mode

@@ -17,7 +17,7 @@ from mdlearn.data.validation import check_number
 from mdlearn.errors import did_you_mean
 from mdlearn.files.csv_layout import CsvColumns
 from mdlearn.files.csv_reader import CsvReader
-from mdlearn.files.packed import line_blocks, open_packed
+from mdlearn.files.packed import open_packed, packed_line_blocks
 from mdlearn.files.svmlight import read_svmlight, svmlight_with_columns
 from mdlearn.files.tables import TableFrame
 
@@ -60,7 +60,7 @@ def of_arrays(
     >>> mdlearn.fit("lsvm", mdlearn.sources.of_arrays(X, y, rows=300), None).n_features_in_
     3
     """
-    step, m = _checked_rows_of_block(rows), int(X.shape[0])
+    step, m = _checked_rows_per_source_block(rows), int(X.shape[0])
     columns = [np.asarray(one) for one in (y, weight) if one is not None]
     for name, column in zip(("y", "weight"), columns, strict=False):
         if column.shape != (m,):
@@ -115,11 +115,11 @@ def of_csv(
     ValueError, OSError
         When it is read: one sentence about what is wrong with the file, and in which line.
     """
-    step = _checked_rows_of_block(rows)
+    step = _checked_rows_per_source_block(rows)
 
     def source() -> Iterator[tuple[Any, ...]]:
         with open_packed(path) as file:
-            reader = CsvReader(path, line_blocks(file, path), delimiter, header, None)
+            reader = CsvReader(path, packed_line_blocks(file, path), delimiter, header, None)
             layout = reader.layout
             label = layout.width - 1 if target is None else layout.column_index(str(target))
             counted = None if weight is None else layout.column_index(str(weight))
@@ -130,7 +130,7 @@ def of_csv(
                 raise ValueError(f"{path} has no columns beside labels and weights; features are needed")
             names = None if layout.names is None else tuple(layout.names[i] for i in order)
             last = [] if counted is None else [counted]
-            for parts in _blocks_of_lines(
+            for parts in _source_blocks_of_lines(
                 reader.parts(CsvColumns([*order, *last], label), dtype), step, lambda part: len(part[0])
             ):
                 A, codes = map(np.concatenate, zip(*parts, strict=True))
@@ -176,7 +176,7 @@ def of_svmlight(
     ValueError, OSError, ImportError
         When it is read: one sentence about what is wrong with the file, and in which line.
     """
-    step = _checked_rows_of_block(rows)
+    step = _checked_rows_per_source_block(rows)
     known: dict[str, Any] = {
         "width": None if n_features is None else check_number(n_features, "n_features", low=1, integer=True),
         "based": zero_based,
@@ -184,7 +184,7 @@ def of_svmlight(
 
     def tables(based: bool | None) -> Iterator[Any]:
         with open_packed(path) as file:
-            for pieces in _blocks_of_lines(line_blocks(file, path), step, _rows_in_lines):
+            for pieces in _source_blocks_of_lines(packed_line_blocks(file, path), step, _rows_in_source_lines):
                 yield read_svmlight(path, iter(pieces), based, dtype)
 
     def check_base() -> None:
@@ -248,7 +248,7 @@ def of_parquet(
         raise ImportError(
             f'reading Parquet files needs pyarrow ({error}); run: pip install "mdlearn[parquet]"'
         ) from None
-    step = _checked_rows_of_block(rows)
+    step = _checked_rows_per_source_block(rows)
     try:
         names = ParquetFile(path).schema_arrow.names
     except ArrowException as error:
@@ -269,12 +269,12 @@ def of_parquet(
     return RowBlocks(source, checkpoint=checkpoint, held=held)
 
 
-def _checked_rows_of_block(rows: Any) -> int:
+def _checked_rows_per_source_block(rows: Any) -> int:
     """Check the argument `rows` of a source: the number of rows of a block."""
     return int(check_number(rows, "rows", low=1, integer=True))
 
 
-def _blocks_of_lines(items: Iterator[Item], n: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
+def _source_blocks_of_lines(items: Iterator[Item], n: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
     """Group pieces of a source's lines into blocks of n rows or more; those without a row stay with those before."""
     held: list[Item] = []
     count = 0
@@ -288,6 +288,6 @@ def _blocks_of_lines(items: Iterator[Item], n: int, size: Callable[[Item], int])
         yield held
 
 
-def _rows_in_lines(piece: tuple[int, list[bytes]]) -> int:
+def _rows_in_source_lines(piece: tuple[int, list[bytes]]) -> int:
     """Number of rows in a piece of a svmlight source's lines, comments and empty lines left out."""
     return sum(1 for line in piece[1] if line.strip() and not line.lstrip().startswith(b"#"))

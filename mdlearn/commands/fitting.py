@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.api import fit
-from mdlearn.commands.arguments import add_file_options, add_force, folds, kernel_name, setting
+from mdlearn.commands.options import add_file_options, add_force, folds_option, kernel_option, setting_option
 from mdlearn.data.features.kernels import ARGUMENTS, DEFAULTS
 from mdlearn.files.reading import ReadingOptions, read_for_fit
 from mdlearn.files.tables import Table
@@ -23,7 +23,7 @@ from mdlearn.plugins.command import Command, UsageError
 from mdlearn.selection.cross_validation import cross_validate
 
 
-class Fit(Command):
+class FitCommand(Command):
     """Command for fitting: fit a model on a file of rows and save it."""
 
     name = "fit"
@@ -51,18 +51,20 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
             "--param",
             action="append",
             default=[],
-            type=setting,
+            type=setting_option,
             metavar="NAME=VALUE",
             help="hyper-parameter of the objective or the kernel, such as C=10 or gamma=0.5; may be repeated",
         )
-        parser.add_argument("--kernel", default="linear", type=kernel_name, help="see `kernels` (default: %(default)s)")
+        parser.add_argument(
+            "--kernel", default="linear", type=kernel_option, help="see `kernels` (default: %(default)s)"
+        )
         parser.add_argument("--bias", choices=("none", "regularized", "free"), help="default: the objective's own")
         parser.add_argument("--solver", default="auto", help="see `solvers` (default: %(default)s)")
         parser.add_argument(
             "--solver-option",
             action="append",
             default=[],
-            type=setting,
+            type=setting_option,
             metavar="NAME=VALUE",
             help="setting of the engine; may be repeated",
         )
@@ -77,7 +79,9 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
             "--features", type=int, metavar="N", help="columns of a svmlight file (default: the largest in it)"
         )
         add_file_options(parser, "default: the last column")
-        parser.add_argument("--cv", type=folds, metavar="K", help="print the cross-validated score of K folds, too")
+        parser.add_argument(
+            "--cv", type=folds_option, metavar="K", help="print the cross-validated score of K folds, too"
+        )
         parser.add_argument(
             "-v", "--verbose", action="count", default=0, help="progress on standard error; -vv: every report"
         )
@@ -99,7 +103,7 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
         if given.verbose:
             values = f", {table.X.nnz} values" if hasattr(table.X, "nnz") else ""
             print(f"read {given.data}: {table.X.shape[0]} rows, {table.X.shape[1]} columns{values}", file=sys.stderr)
-        call = _fit_arguments(given)
+        call = _fit_command_arguments(given)
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -110,7 +114,7 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
             print(f"warning: {warning.message}", file=sys.stderr)
         # How columns were found and numbers rounded has to be the same at predict.
         save(model, given.output, {**table.notes, "float32": given.float32})
-        lines = _fit_report_lines(given, table, model, seconds)
+        lines = _fit_command_lines(given, table, model, seconds)
         if judged is not None:
             scores = judged.scores[~np.isnan(judged.scores)]
             note = "" if scores.shape[0] == given.cv else f"; {scores.shape[0]} folds were finished"
@@ -119,7 +123,7 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
         return 0
 
 
-def _fit_arguments(given: argparse.Namespace) -> dict[str, Any]:
+def _fit_command_arguments(given: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments that the commands for fitting and for cross-validation share."""
     return {
         "solver": given.solver,
@@ -137,7 +141,7 @@ def _fit_arguments(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _fit_report_lines(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:
+def _fit_command_lines(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:
     """Texts that the command for fitting prints about a fit, by title."""
     proof = model.certificate
     params = (f"{name}={x:.6g}" if isinstance(x, float) else f"{name}={x}" for name, x in model.params.items())

@@ -16,7 +16,7 @@ from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.solvers.base import Solver
 
 
-class Objectives(Command):
+class ObjectivesCommand(Command):
     """Command of the listings: list objectives."""
 
     name = "objectives"
@@ -26,11 +26,11 @@ class Objectives(Command):
         for name, cls in registry().objectives.items():
             note = "" if task_of(cls).name == "classification" else f" ({task_of(cls).name})"
             print(f"{name}: {cls.summary}{note}\n    minimise {cls.formula}")
-            _print_parameters(cls)
+            _print_listed_parameters(cls)
         return 0
 
 
-class Kernels(Command):
+class KernelsCommand(Command):
     """Command of the listings: list kernels."""
 
     name = "kernels"
@@ -43,11 +43,11 @@ class Kernels(Command):
                 print(f"{name}: {FORMULAS[name]}" + (f"\n    {told}" if told else ""))
             else:
                 print(f"{name}: {found.summary}")
-                _print_parameters(found)
+                _print_listed_parameters(found)
         return 0
 
 
-class Solvers(Command):
+class SolversCommand(Command):
     """Command of the listings: list engines."""
 
     name = "solvers"
@@ -65,7 +65,7 @@ class Solvers(Command):
         return 0
 
 
-class Plugins(Command):
+class PluginsCommand(Command):
     """Command of the listings: list installed plugins."""
 
     name = "plugins"
@@ -76,11 +76,7 @@ class Plugins(Command):
         one.add_argument("--json", action="store_true", help="one JSON list, an object per entry point")
         one.add_argument("--check", action="store_true", help="put everything that they bring to the test (minutes)")
         parser.add_argument(
-            "--time-limit",
-            type=float,
-            default=600.0,
-            metavar="SECONDS",
-            help="of one name with --check (default: 600)",
+            "--time-limit", type=float, default=600.0, metavar="SECONDS", help="of one name with --check (default: 600)"
         )
 
     def run(self, given: argparse.Namespace) -> int:
@@ -98,7 +94,7 @@ class Plugins(Command):
         return 0
 
 
-class NewPlugin(Command):
+class NewPluginCommand(Command):
     """Command beside the listings: write the package of a new plugin."""
 
     name = "new-plugin"
@@ -128,7 +124,7 @@ class NewPlugin(Command):
         return 0
 
 
-def _print_parameters(cls: Any) -> None:
+def _print_listed_parameters(cls: Any) -> None:
     """Print the parameters of a listed class, with their documentation and defaults."""
     for parameter, declared in cls.parameters.items():
         told = declared.default

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.commands.arguments import add_file_options, add_force
+from mdlearn.commands.options import add_file_options, add_force
 from mdlearn.files.reading import ReadingOptions, read_for_model
 from mdlearn.model.model import Model
 from mdlearn.output_files import OutputFile
@@ -16,7 +16,7 @@ from mdlearn.plugins.command import Command
 from mdlearn.plugins.model_files import load_with_notes
 
 
-class Predict(Command):
+class PredictCommand(Command):
     """Command for predicting: predict the rows of a file with a saved model."""
 
     name = "predict"
@@ -62,22 +62,22 @@ examples:
         else:
             out.write(text.encode())
         # On standard output, lines of predictions stay alone.
-        print(prediction_quality(model, X, table.y, predicted), file=sys.stderr if out is None else sys.stdout)
+        print(predict_command_quality(model, X, table.y, predicted), file=sys.stderr if out is None else sys.stdout)
         return 0
 
 
-def prediction_quality(model: Model, X: Any, y: np.ndarray | None, predicted: np.ndarray) -> str:
+def predict_command_quality(model: Model, X: Any, y: np.ndarray | None, predicted: np.ndarray) -> str:
     """Line of the command for predicting: accuracy or R^2, as far as the labels of the file allow."""
     if y is None:
         return f"{predicted.shape[0]} rows predicted; the file has no labels"
     if len(model.classes_):
-        return prediction_accuracy(model, predicted, y)
+        return predict_command_accuracy(model, predicted, y)
     if y.dtype.kind not in "iuf":
         return "R^2: not known; the labels of the file are no numbers"
     return f"R^2: {model.score(X, y):.6g}"
 
 
-def prediction_accuracy(model: Model, predicted: np.ndarray, y: np.ndarray) -> str:
+def predict_command_accuracy(model: Model, predicted: np.ndarray, y: np.ndarray) -> str:
     """Line of the command for predicting: share of right predictions, if the labels are the model's."""
     alike = (model.classes_.dtype.kind in "biuf") == (y.dtype.kind in "biuf")
     known = np.isin(y, model.classes_) if alike else np.zeros(y.shape[0], dtype=bool)

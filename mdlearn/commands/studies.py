@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from mdlearn.commands.arguments import add_force, kernel_name, names, positive_integer
+from mdlearn.commands.options import add_force, kernel_option, names_option, positive_integer
 from mdlearn.plugins.command import Command
 
 
-class Demo(Command):
+class DemoCommand(Command):
     """Command for a study on real data: fit SVM and LDM, print a table and draw the margins."""
 
     name = "demo"
@@ -21,12 +21,12 @@ class Demo(Command):
         add_force(parser, "a picture of the same name that is not of an earlier demo")
 
     def run(self, given: argparse.Namespace) -> int:
-        from mdlearn.experiments.demo import main as run_demo
+        from mdlearn.experiments.demo import run_demo
 
         return run_demo(given.output, given.force)
 
 
-class Compare(Command):
+class CompareCommand(Command):
     """Command for a study of a folder: fit every objective on every data set."""
 
     name = "compare"
@@ -44,13 +44,15 @@ class Compare(Command):
             metavar="DIR",
             help="folder of .npz, CSV (labels in the last column) and svmlight files",
         )
-        parser.add_argument("--objectives", type=names, metavar="A,B", help="default: all, see `objectives`")
-        parser.add_argument("--sets", type=names, metavar="A,B", help="names of data sets (default: all of DIR)")
+        parser.add_argument("--objectives", type=names_option, metavar="A,B", help="default: all, see `objectives`")
+        parser.add_argument("--sets", type=names_option, metavar="A,B", help="names of data sets (default: all of DIR)")
         parser.add_argument(
             "--repeats", type=positive_integer, default=3, metavar="N", help="random splits (default: %(default)s)"
         )
         parser.add_argument("--seed", type=int, default=0, help="seed of splits and fits (default: %(default)s)")
-        parser.add_argument("--kernel", default="linear", type=kernel_name, help="see `kernels` (default: %(default)s)")
+        parser.add_argument(
+            "--kernel", default="linear", type=kernel_option, help="see `kernels` (default: %(default)s)"
+        )
         parser.add_argument(
             "--time-limit", type=float, default=5.0, metavar="SECONDS", help="per fit (default: %(default)g)"
         )
@@ -69,6 +71,6 @@ class Compare(Command):
         add_force(parser, "FILE if it exists")
 
     def run(self, given: argparse.Namespace) -> int:
-        from mdlearn.experiments.compare import main as run_compare
+        from mdlearn.experiments.compare import run_compare
 
         return run_compare(given)

@@ -18,24 +18,24 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.data.validation import check_number
 from mdlearn.errors import ConvergenceWarning, did_you_mean
-from mdlearn.experiments.comparison_tables import WRITERS, Comparison, ComparisonSettings, ResultCell
-from mdlearn.experiments.data_sets import Halves, find_sets, load, split_data_set
+from mdlearn.experiments.comparison_tables import WRITERS, Comparison, ComparisonCell, ComparisonSettings
+from mdlearn.experiments.data_set_files import DataSetHalves, find_data_sets, load_data_set, split_data_set
 from mdlearn.experiments.processes import worker_pool
 from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.output_files import OutputFile
 from mdlearn.plugins.registry import find, registry
 from mdlearn.selection.metrics import accuracy, auc, f1_macro
-from mdlearn.selection.progress import ProgressBar
+from mdlearn.selection.progress_bar import ProgressBar
 
 
-def main(given: argparse.Namespace) -> int:
+def run_compare(given: argparse.Namespace) -> int:
     """Compare objectives on data sets, and print or write the table; after Ctrl-C, that of the results so far."""
     check_number(given.seed, "--seed", low=0)
     check_number(given.time_limit, "--time-limit", low=0.0)
-    there = find_sets(given.data)
-    sets = _wanted_entries(there, given.sets, "data set")
-    chosen = _wanted_entries(registry().objectives, given.objectives, "objective")
+    there = find_data_sets(given.data)
+    sets = _entries_to_compare(there, given.sets, "data set")
+    chosen = _entries_to_compare(registry().objectives, given.objectives, "objective")
     objectives = [name for name, cls in chosen.items() if task_of(cls).name == "classification"]
     if given.objectives is not None and len(objectives) < len(chosen):
         other = next(name for name in chosen if name not in objectives)
@@ -50,7 +50,10 @@ def main(given: argparse.Namespace) -> int:
     ]
     try:
         shown = int(sys.stderr.isatty())
-        with closing(_comparison_results(work, given.jobs)) as results, ProgressBar(shown, "compare", len(work)) as bar:
+        with (
+            closing(_compare_in_processes(work, given.jobs)) as results,
+            ProgressBar(shown, "compare", len(work)) as bar,
+        ):
             for cell in results:
                 found.cells.append(cell)
                 bar.advance(note=f"{cell.data} {cell.objective}")
@@ -64,7 +67,7 @@ def main(given: argparse.Namespace) -> int:
     return 0
 
 
-def _wanted_entries(known: dict[str, Any], wanted: Sequence[str] | None, what: str) -> dict[str, Any]:
+def _entries_to_compare(known: dict[str, Any], wanted: Sequence[str] | None, what: str) -> dict[str, Any]:
     """Data sets or objectives to compare, all where None; ValueError lists the known ones."""
     for name in wanted or ():
         if name not in known:
@@ -74,26 +77,26 @@ def _wanted_entries(known: dict[str, Any], wanted: Sequence[str] | None, what: s
     return known if wanted is None else {name: known[name] for name in wanted}
 
 
-def compare_one(name: str, path: Path, objective: str, settings: ComparisonSettings) -> ResultCell:
+def compare_one(name: str, path: Path, objective: str, settings: ComparisonSettings) -> ComparisonCell:
     """Fit one of the objectives to compare on the training half of every split of a set; judge it on the test half."""
     try:
-        data = load(path)
+        data = load_data_set(path)
         shape = data.shape
     except Exception as error:  # whatever is wrong with a file, the other files go on
-        return ResultCell(name, objective, notes=(_note_of_error(error),))
+        return ComparisonCell(name, objective, notes=(_compare_error_note(error),))
     models, right, second, gaps, notes, seconds = [], [], [], [], [], 0.0
     for repeat in range(settings.repeats):
         try:
             split = split_data_set(data, settings.seed, repeat, settings.max_rows)
             started = time.perf_counter()
             try:
-                model, warned = _fit_and_warnings(objective, split, settings)
+                model, warned = _fit_to_compare(objective, split, settings)
             finally:
                 seconds += time.perf_counter() - started
             predicted = model.predict(split.X_test)
-            judged = _auc_or_macro_f1(model, split, predicted)
+            judged = _compared_auc_or_macro_f1(model, split, predicted)
         except Exception as error:  # an objective that fails, for whatever reason, has that as its entry
-            notes.append(_note_of_error(error))
+            notes.append(_compare_error_note(error))
             continue
         notes.extend(warned)
         models.append(model)
@@ -106,7 +109,7 @@ def compare_one(name: str, path: Path, objective: str, settings: ComparisonSetti
     if models and failed:
         notes.append(f"{failed} of {settings.repeats} fits failed; values are of the others")
     last = models[-1] if models else None
-    return ResultCell(
+    return ComparisonCell(
         name,
         objective,
         shape,
@@ -120,7 +123,7 @@ def compare_one(name: str, path: Path, objective: str, settings: ComparisonSetti
     )
 
 
-def _fit_and_warnings(objective: str, split: Halves, settings: ComparisonSettings) -> tuple[Model, list[str]]:
+def _fit_to_compare(objective: str, split: DataSetHalves, settings: ComparisonSettings) -> tuple[Model, list[str]]:
     """Fit a model to compare to the training half, and return it with its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -133,24 +136,24 @@ def _fit_and_warnings(objective: str, split: Halves, settings: ComparisonSetting
             time_limit=settings.time_limit,
             n_threads=settings.n_threads,
         )
-    return model, [_note_of_warning(model, warning) for warning in caught]
+    return model, [_compare_warning_note(model, warning) for warning in caught]
 
 
-def _auc_or_macro_f1(model: Model, split: Halves, predicted: np.ndarray) -> float:
+def _compared_auc_or_macro_f1(model: Model, split: DataSetHalves, predicted: np.ndarray) -> float:
     """Quality by which models are compared: AUC for two classes, macro F1 of the predictions for more."""
     if model.classes_.shape[0] == 2:
         return auc(split.y_test == model.classes_[1], model.decision_function(split.X_test))
     return f1_macro(split.y_test, predicted)
 
 
-def _note_of_error(error: Exception) -> str:
+def _compare_error_note(error: Exception) -> str:
     """Note in a comparison about an error: its message, with its kind where mdlearn did not word it itself."""
     text = " ".join(str(error).split())
     worded = isinstance(error, (ValueError, TypeError, MemoryError))
     return text if text and worded else f"{type(error).__name__}: {text}"
 
 
-def _note_of_warning(model: Model, warning: warnings.WarningMessage) -> str:
+def _compare_warning_note(model: Model, warning: warnings.WarningMessage) -> str:
     """Note in a comparison about a warning, without the figures that are in the table anyway."""
     text = " ".join(str(warning.message).split())
     if issubclass(warning.category, ConvergenceWarning):
@@ -159,7 +162,9 @@ def _note_of_warning(model: Model, warning: warnings.WarningMessage) -> str:
     return f"{warning.category.__name__}: {text}"
 
 
-def _comparison_results(work: Sequence[Callable[[], ResultCell]], jobs: int) -> Generator[ResultCell, None, None]:
+def _compare_in_processes(
+    work: Sequence[Callable[[], ComparisonCell]], jobs: int
+) -> Generator[ComparisonCell, None, None]:
     """Results of a comparison in the order of the work; several jobs run in processes that end with it."""
     if jobs == 1:
         yield from map(_call_evaluation, work)
@@ -168,6 +173,6 @@ def _comparison_results(work: Sequence[Callable[[], ResultCell]], jobs: int) -> 
         yield from pool.imap(_call_evaluation, work)
 
 
-def _call_evaluation(one: Callable[[], ResultCell]) -> ResultCell:
+def _call_evaluation(one: Callable[[], ComparisonCell]) -> ComparisonCell:
     """Call one evaluation of a comparison, in this process or in a worker."""
     return one()

@@ -38,7 +38,7 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True)
-class ResultCell:
+class ComparisonCell:
     """Cell of a comparison table: result of one objective on one data set.
 
     `engine`, `multiclass`: of the last fit; empty without one; `accuracy`, `second`: one per fit that gave a model:
@@ -64,7 +64,7 @@ class Comparison:
     """Results of a comparison so far, of which tables are made."""
 
     settings: ComparisonSettings
-    cells: list[ResultCell] = field(default_factory=list)
+    cells: list[ComparisonCell] = field(default_factory=list)
 
     def ranks(self, binary: bool) -> dict[str, tuple[float, int]]:
         """Average rank by mean accuracy of every objective, and number of sets, over sets of two classes or of more.
@@ -76,7 +76,7 @@ class Comparison:
         by_set: dict[str, dict[str, float]] = {}
         for cell in self.cells:
             if cell.shape and (cell.shape[2] <= 2) == binary:
-                by_set.setdefault(cell.data, {})[cell.objective] = _mean_over_splits(cell.accuracy)
+                by_set.setdefault(cell.data, {})[cell.objective] = _comparison_mean(cell.accuracy)
         values = np.array([[row[name] for name in names] for row in by_set.values() if len(row) == len(names)])
         values = values[~np.isnan(values).all(axis=1)] if values.size else values
         if not values.size:
@@ -94,29 +94,29 @@ class Comparison:
         )
 
 
-def _mean_over_splits(values: tuple[float, ...]) -> float:
+def _comparison_mean(values: tuple[float, ...]) -> float:
     """Mean over the splits, for a comparison table; NaN where there are none."""
     return float(np.mean(values)) if values else math.nan
 
 
-def _deviation_over_splits(values: tuple[float, ...]) -> float:
+def _comparison_deviation(values: tuple[float, ...]) -> float:
     """Standard deviation over the splits for a comparison table (divisor n - 1); NaN for fewer than two."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
-def _mean_deviation_cell(values: tuple[float, ...]) -> str:
+def _comparison_mean_cell(values: tuple[float, ...]) -> str:
     """Text of a comparison table's cell: mean and standard deviation over the splits."""
     if not values:
         return ABSENT
-    return f"{_mean_over_splits(values):.4f}" + (f" +-{_deviation_over_splits(values):.4f}" if len(values) > 1 else "")
+    return f"{_comparison_mean(values):.4f}" + (f" +-{_comparison_deviation(values):.4f}" if len(values) > 1 else "")
 
 
-def _number_cell(value: float, form: str) -> str:
+def _comparison_number_cell(value: float, form: str) -> str:
     """Text of a comparison table's cell: a number in a format; NaN is shown as absent."""
     return ABSENT if math.isnan(value) else format(value, form)
 
 
-def aligned_table(rows: list[dict[str, str]]) -> str:
+def aligned_comparison_table(rows: list[dict[str, str]]) -> str:
     """Text of a comparison table or another of rows with the same keys: text to the left, numbers to the right."""
     widths = {title: max(len(title), *(len(row[title]) for row in rows)) for title in rows[0]}
     text = ("data", "model", "parameters", "engine")
@@ -128,7 +128,7 @@ def aligned_table(rows: list[dict[str, str]]) -> str:
     return "\n".join([line({title: title for title in widths}), *map(line, rows)])
 
 
-def table_as_text(found: Comparison) -> str:
+def comparison_table_as_text(found: Comparison) -> str:
     """Comparison table as text: aligned columns, footnotes, ranks."""
     marks: dict[str, int] = {}
     rows = []
@@ -141,22 +141,22 @@ def table_as_text(found: Comparison) -> str:
                 **dict(zip(("rows", "columns", "classes"), map(str, shape))),
                 "model": cell.objective + (f" ({cell.multiclass})" if cell.multiclass else ""),
                 "engine": cell.engine or ABSENT,
-                "accuracy": _mean_deviation_cell(cell.accuracy),
-                "auc/f1": _mean_deviation_cell(cell.second),
-                "gap": _number_cell(cell.gap, ".1e"),
-                "seconds": _number_cell(cell.seconds, ".2f"),
+                "accuracy": _comparison_mean_cell(cell.accuracy),
+                "auc/f1": _comparison_mean_cell(cell.second),
+                "gap": _comparison_number_cell(cell.gap, ".1e"),
+                "seconds": _comparison_number_cell(cell.seconds, ".2f"),
                 "note": " ".join(f"[{mark}]" for mark in noted),
             }
         )
     if not rows:
-        return f"{_wrapped_table_note(found.title())}\n\nno result yet\n"
-    lines = [_wrapped_table_note(found.title()), "", aligned_table(rows), ""]
+        return f"{_wrapped_comparison_note(found.title())}\n\nno result yet\n"
+    lines = [_wrapped_comparison_note(found.title()), "", aligned_comparison_table(rows), ""]
     told = [
         "accuracy, auc/f1: mean and standard deviation over the splits, on the test half; auc/f1 is the area under the "
         "ROC curve for two classes, macro F1 for more. gap: the largest certified one. seconds: all fits together.",
         *(f"[{mark}] {note}" for note, mark in marks.items()),
     ]
-    lines += map(_wrapped_table_note, told)
+    lines += map(_wrapped_comparison_note, told)
     for binary, kind in KINDS.items():
         ranks = found.ranks(binary)
         if ranks:
@@ -167,12 +167,12 @@ def table_as_text(found: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _wrapped_table_note(paragraph: str) -> str:
+def _wrapped_comparison_note(paragraph: str) -> str:
     """Footnote of a comparison table as text, wrapped to the width of the page."""
     return textwrap.fill(paragraph, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
-def _comparison_record(cell: ResultCell) -> dict[str, Any]:
+def _comparison_record(cell: ComparisonCell) -> dict[str, Any]:
     """Record of one result for a comparison table as CSV or JSON; None where there is no value."""
     shape = cell.shape or (None,) * 3
     second = None if shape[2] is None else "auc" if shape[2] <= 2 else "f1_macro"
@@ -182,11 +182,11 @@ def _comparison_record(cell: ResultCell) -> dict[str, Any]:
         "engine": cell.engine or None,
         "multiclass": cell.multiclass or None,
         "fits": len(cell.accuracy),
-        "accuracy": _mean_over_splits(cell.accuracy),
-        "accuracy_std": _deviation_over_splits(cell.accuracy),
+        "accuracy": _comparison_mean(cell.accuracy),
+        "accuracy_std": _comparison_deviation(cell.accuracy),
         "second_score": second,
-        "second": _mean_over_splits(cell.second),
-        "second_std": _deviation_over_splits(cell.second),
+        "second": _comparison_mean(cell.second),
+        "second_std": _comparison_deviation(cell.second),
         "gap": cell.gap,
         "seconds": cell.seconds,
     }
@@ -194,7 +194,7 @@ def _comparison_record(cell: ResultCell) -> dict[str, Any]:
     return {"data": cell.data, **plain, "notes": list(cell.notes)}
 
 
-def table_as_csv(found: Comparison) -> str:
+def comparison_table_as_csv(found: Comparison) -> str:
     """Comparison table as CSV: one line per result; notes are joined by '; '."""
     out = io.StringIO()
     records = [_comparison_record(cell) for cell in found.cells]
@@ -205,7 +205,7 @@ def table_as_csv(found: Comparison) -> str:
     return out.getvalue()
 
 
-def table_as_json(found: Comparison) -> str:
+def comparison_table_as_json(found: Comparison) -> str:
     """Comparison table as JSON: settings, results and average ranks; an unknown gap is the string "inf"."""
     results = [_comparison_record(cell) for cell in found.cells]
     for record in results:
@@ -218,4 +218,8 @@ def table_as_json(found: Comparison) -> str:
     return json.dumps(whole, indent=1, allow_nan=False) + "\n"
 
 
-WRITERS: dict[str, Callable[[Comparison], str]] = {"text": table_as_text, "csv": table_as_csv, "json": table_as_json}
+WRITERS: dict[str, Callable[[Comparison], str]] = {
+    "text": comparison_table_as_text,
+    "csv": comparison_table_as_csv,
+    "json": comparison_table_as_json,
+}

@@ -14,8 +14,8 @@ import numpy as np
 
 from mdlearn import margins
 from mdlearn.api import fit
-from mdlearn.experiments.comparison_tables import aligned_table
-from mdlearn.experiments.data_sets import Halves, scaled_halves
+from mdlearn.experiments.comparison_tables import aligned_comparison_table
+from mdlearn.experiments.data_set_files import DataSetHalves, scaled_data_set_halves
 from mdlearn.model.model import Model
 from mdlearn.output_files import OutputFile
 from mdlearn.plotting import cumulative_margins
@@ -55,7 +55,7 @@ TASKS = (
 )
 
 
-def main(output_directory: str | os.PathLike[str] | None = None, force: bool = False) -> int:
+def run_demo(output_directory: str | os.PathLike[str] | None = None, force: bool = False) -> int:
     """Fit the models of the demo, print a table, and write the plot of cumulative training margins.
 
     `output_directory`: where ``mdlearn-demo-margins.png`` goes. Default: the current directory; `force`: whether a file
@@ -84,7 +84,7 @@ def main(output_directory: str | os.PathLike[str] | None = None, force: bool = F
         rows.append(demo_table_row(task, model, data, time.perf_counter() - started))
         if task.data == TASKS[0].data:
             curves[task.name] = model.margins(data.X, data.y)
-    print(aligned_table(rows))
+    print(aligned_comparison_table(rows))
     print("\nmin, mean, var: of the training margins; gap: certified bound on the relative excess of the objective.")
 
     # A Figure of its own: no window system and no global state are touched.
@@ -103,15 +103,15 @@ def _is_demo_picture(path: str) -> bool:
     return head.startswith(b"\x89PNG") and WRITER.encode() in head
 
 
-def demo_halves(X: np.ndarray, y: np.ndarray) -> Halves:
+def demo_halves(X: np.ndarray, y: np.ndarray) -> DataSetHalves:
     """Split the demo's data set: a fixed random half for training, the rest for the test."""
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[: len(y) // 2], order[len(y) // 2 :]
-    X_train, X_test = scaled_halves(X[train], X[test])
-    return Halves(X_train, y[train], X_test, y[test])
+    X_train, X_test = scaled_data_set_halves(X[train], X[test])
+    return DataSetHalves(X_train, y[train], X_test, y[test])
 
 
-def demo_table_row(task: DemoFit, model: Model, data: Halves, seconds: float) -> dict[str, str]:
+def demo_table_row(task: DemoFit, model: Model, data: DataSetHalves, seconds: float) -> dict[str, str]:
     """Row of the demo's table: column title to text."""
     z = model.margins(data.X, data.y)
     return {

@@ -11,12 +11,12 @@ from multiprocessing.pool import Pool
 
 def worker_pool(jobs: int) -> Pool:
     """Pool of worker processes begun afresh, because a forked one would inherit BLAS in the middle of something."""
-    with _interrupts_wait():
-        return multiprocessing.get_context("spawn").Pool(jobs, initializer=_ignore_interrupts)
+    with _worker_processes_start():
+        return multiprocessing.get_context("spawn").Pool(jobs, initializer=_worker_process_ignores_interrupts)
 
 
 @contextmanager
-def _interrupts_wait() -> Iterator[None]:
+def _worker_processes_start() -> Iterator[None]:
     """Hold Ctrl-C back while worker processes start: these never see it, not even while they import."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -31,6 +31,6 @@ def _interrupts_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _ignore_interrupts() -> None:
+def _worker_process_ignores_interrupts() -> None:
     """Make a worker process ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -40,7 +40,7 @@ class CsvLayout:
             if 1 <= abs(number) <= self.width:
                 return number - 1 if number > 0 else self.width + number
             raise ValueError(f"{self.path} has {self.width} columns, none with the number {number} (they count from 1)")
-        known = f"its header has {listed_column_names(self.names)}" if self.names is not None else "it has no header"
+        known = f"its header has {listed_csv_columns(self.names)}" if self.names is not None else "it has no header"
         hint = did_you_mean(column, self.names or ())
         raise ValueError(f"{self.path} has no column {column!r}; {known}{hint}")
 
@@ -61,7 +61,7 @@ class CsvColumns:
         return list(self.features) == [i for i in range(width) if i != self.target]
 
 
-def split_line(line: str, delimiter: str, what: str) -> list[str]:
+def csv_layout_cells(line: str, delimiter: str, what: str) -> list[str]:
     """Cells of one line of a CSV file, without quotes and white space around; `what` names the line in errors."""
     try:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
@@ -69,7 +69,7 @@ def split_line(line: str, delimiter: str, what: str) -> list[str]:
         raise ValueError(f"{what} cannot be split into cells: {error}") from None
 
 
-def find_layout(
+def find_csv_layout(
     path: str, lines: Sequence[str], delimiter: str | None, header: bool | None, known: Sequence[str] | None
 ) -> CsvLayout:
     """Find the layout of a CSV file, delimiter and header, by its first lines, as far as they are not given.
@@ -80,12 +80,12 @@ def find_layout(
     """
     if lines[0].count('"') % 2:
         raise ValueError(f"{path} begins with a line in which a quote is not closed; a row is one line")
-    delimiter = delimiter or _find_delimiter(path, lines)
+    delimiter = delimiter or _find_csv_layout_delimiter(path, lines)
     if lines[0].count(delimiter) >= WIDEST:
         raise ValueError(f"{path} has more than {WIDEST} columns; such rows go into svmlight files")
-    rows = [split_line(line, delimiter, path) for line in lines if line.count(delimiter) < WIDEST]
+    rows = [csv_layout_cells(line, delimiter, path) for line in lines if line.count(delimiter) < WIDEST]
     if header is None:
-        header = (known is not None and set(known) <= set(rows[0])) or _is_header_row(path, rows)
+        header = (known is not None and set(known) <= set(rows[0])) or _is_csv_layout_header(path, rows)
     names = None
     if header:
         names = tuple(cell or f"column {i + 1}" for i, cell in enumerate(rows[0]))
@@ -95,17 +95,17 @@ def find_layout(
     return CsvLayout(path, delimiter, names, len(rows[0]))
 
 
-def _find_delimiter(path: str, lines: Sequence[str]) -> str:
+def _find_csv_layout_delimiter(path: str, lines: Sequence[str]) -> str:
     """Find the delimiter for a CSV layout: the first to split all sample lines alike, else the first in line one."""
     found = [delimiter for delimiter in DELIMITERS if delimiter in lines[0]]
     for delimiter in found:
-        widths = {len(split_line(line, delimiter, path)) for line in lines if delimiter in line}
+        widths = {len(csv_layout_cells(line, delimiter, path)) for line in lines if delimiter in line}
         if len(widths) == 1 and max(widths) > 1 and all(delimiter in line for line in lines):
             return delimiter
     return found[0] if found else ","
 
 
-def _is_header_row(path: str, rows: Sequence[Sequence[str]]) -> bool:
+def _is_csv_layout_header(path: str, rows: Sequence[Sequence[str]]) -> bool:
     """Whether a CSV layout's first row is a header: no cell is a number; ValueError where that cannot be known."""
     first, below = rows[0], rows[1:]
     number = [
@@ -131,7 +131,7 @@ def _is_header_row(path: str, rows: Sequence[Sequence[str]]) -> bool:
     return False
 
 
-def columns_for_fit(layout: CsvLayout, target: str | None) -> CsvColumns:
+def csv_columns_for_fit(layout: CsvLayout, target: str | None) -> CsvColumns:
     """Choose a CSV layout's columns for a fit: labels from the one named, else the last; all others are features."""
     if layout.width < 2:
         raise ValueError(
@@ -142,7 +142,7 @@ def columns_for_fit(layout: CsvLayout, target: str | None) -> CsvColumns:
     return CsvColumns([i for i in range(layout.width) if i != place], place)
 
 
-def columns_for_model(
+def csv_columns_for_model(
     layout: CsvLayout, target: str | None, width: int, names: Sequence[str] | None, notes: Mapping[str, Any]
 ) -> CsvColumns:
     """Choose a CSV layout's columns that a model needs: by name where both have names, else by position.
@@ -157,7 +157,7 @@ def columns_for_model(
         lacking = [name for name in names if name not in where]
         if lacking:
             what = "columns" if len(lacking) > 1 else "column"
-            raise ValueError(f"{layout.path} lacks the {what} {listed_column_names(lacking)}, which the model needs")
+            raise ValueError(f"{layout.path} lacks the {what} {listed_csv_columns(lacking)}, which the model needs")
         features = [where[name] for name in names]
         if place is None:
             place = where.get(str(notes.get("target")))
@@ -173,7 +173,7 @@ def columns_for_model(
     return CsvColumns(features, place)
 
 
-def listed_column_names(names: Sequence[str] | None, most: int = 5) -> str:
+def listed_csv_columns(names: Sequence[str] | None, most: int = 5) -> str:
     """List the first few column names of a CSV layout, for messages."""
     names = [name[:QUOTED] for name in names or ()]
     more = f" and {len(names) - most} more" if len(names) > most else ""

@@ -15,10 +15,10 @@ from mdlearn.files.csv_layout import (
     WIDEST,
     CsvColumns,
     CsvLayout,
-    find_layout,
-    split_line,
+    csv_layout_cells,
+    find_csv_layout,
 )
-from mdlearn.files.tables import QUOTED, Pieces, integer_labels
+from mdlearn.files.tables import QUOTED, Pieces, integer_table_labels
 from mdlearn.numerics import memory
 
 LABEL = 200
@@ -47,14 +47,14 @@ class CsvLabels:
             if all(text.lstrip("+-").isdigit() and len(text) < 19 for text in texts):
                 known = np.array([int(text) for text in texts])
             elif np.isfinite(numbers).all():
-                known = integer_labels(numbers)
+                known = integer_table_labels(numbers)
         return (np.array(texts) if known is None else known)[codes.astype(np.intp)]
 
 
 class CsvReader:
     """Reader of one CSV file: its layout first, then its rows.
 
-    `pieces`: lines of the file; `delimiter`, `header`, `known`: as for `find_layout`.
+    `pieces`: lines of the file; `delimiter`, `header`, `known`: as for `find_csv_layout`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class CsvReader:
                 break
         if not sample:
             raise ValueError(f"{path} is empty; a CSV file has one row per line")
-        self.layout: CsvLayout = find_layout(path, sample, delimiter, header, known)
+        self.layout: CsvLayout = find_csv_layout(path, sample, delimiter, header, known)
         if self.layout.names is not None:
             skipped = next(i for i, line in enumerate(lines) if line.strip(" ")) + 1
             number, lines = number + skipped, lines[skipped:]
@@ -162,30 +162,32 @@ class CsvReader:
                 raise ValueError(f"{self.path}, line {number} has a quote that is not closed on this line")
             if line.count(self.layout.delimiter) >= WIDEST:
                 raise ValueError(f"{self.path}, line {number} has more than {WIDEST} cells")
-            cells = split_line(line, self.layout.delimiter, f"{self.path}, line {number}")
+            cells = csv_layout_cells(line, self.layout.delimiter, f"{self.path}, line {number}")
             if len(cells) != self.layout.width:
                 raise ValueError(
                     f"{self.path}, line {number} has {len(cells)} cells, but the lines before have {self.layout.width}"
                 )
             for place, column in enumerate(order):
                 try:
-                    A[row, place] = self.labels.code(cells[column]) if column == target else _cell_number(cells[column])
+                    A[row, place] = (
+                        self.labels.code(cells[column]) if column == target else _csv_cell_number(cells[column])
+                    )
                 except ValueError:
                     A[row, place] = np.nan
                 if not abs(A[row, place]) <= largest or np.isinf(A[row, place]):
-                    what = _label_cell_fault(cells[column]) if column == target else _cell_fault(cells[column])
+                    what = _csv_label_cell_fault(cells[column]) if column == target else _csv_cell_fault(cells[column])
                     raise ValueError(f"{self.path}, line {number}, {self.layout.called(column)} {what}")
         return A
 
 
-def _cell_number(cell: str) -> float:
+def _csv_cell_number(cell: str) -> float:
     """Number in one cell for the CSV reader; ValueError where the text is none."""
     if NUMBER.fullmatch(cell) is None:
         raise ValueError(cell)
     return float(cell)
 
 
-def _cell_fault(cell: str) -> str:
+def _csv_cell_fault(cell: str) -> str:
     """Fault of a cell that the CSV reader cannot take as a number, as the end of a sentence."""
     shown = repr(cell[:QUOTED])
     if cell in MISSING:
@@ -197,7 +199,7 @@ def _cell_fault(cell: str) -> str:
     return f"holds {shown}, which is no finite number"
 
 
-def _label_cell_fault(cell: str) -> str:
+def _csv_label_cell_fault(cell: str) -> str:
     """Fault of a cell that the CSV reader cannot take as a label, as the end of a sentence."""
     if cell in MISSING:
         return f"has no label ({cell!r}); give one or leave the row out"

@@ -49,7 +49,7 @@ def open_packed(path: str) -> Iterator[Any]:
             yield file
 
 
-def line_blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]:
+def packed_line_blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]:
     """Yield (number of the first line, lines without ends) for pieces of about 2 MB of a file, packed or not.
 
     Lines end with LF, CR LF or CR; a byte-order mark of UTF-8 is taken off. Lines count from 1.
@@ -70,7 +70,7 @@ def line_blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]
         text = rest + piece
         # A CR at the very end may be half of a CR LF.
         end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, len(text) - 1)) + 1 if piece else len(text)
-        lines = _split_block_lines(text[:end])
+        lines = _split_packed_lines(text[:end])
         rest = text[end:]
         if max(map(len, lines), default=0) > LINE_BYTES or len(rest) > LINE_BYTES:
             at = next((i for i, line in enumerate(lines) if len(line) > LINE_BYTES), len(lines))
@@ -92,7 +92,7 @@ def _read_packed_piece(file: IO[bytes], path: str) -> bytes:
         raise ValueError(f"{path} is packed, but damaged or cut short: {error}") from None
 
 
-def _split_block_lines(text: bytes) -> list[bytes]:
+def _split_packed_lines(text: bytes) -> list[bytes]:
     """Lines of a piece of an unpacked file that ends with a line, without their ends."""
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.files.csv_layout import columns_for_fit, columns_for_model
+from mdlearn.files.csv_layout import csv_columns_for_fit, csv_columns_for_model
 from mdlearn.files.csv_reader import CsvReader
-from mdlearn.files.packed import line_blocks, open_packed
+from mdlearn.files.packed import open_packed, packed_line_blocks
 from mdlearn.files.svmlight import read_svmlight, svmlight_with_columns
 from mdlearn.files.tables import Pieces, Table, kind_of_table_file
 from mdlearn.model.model import Model
@@ -76,9 +76,11 @@ def read_for_fit(path: str, options: ReadingOptions, dtype: Any = np.float64) ->
         One sentence about what is wrong with the file.
     """
     with open_packed(path) as file:
-        kind, pieces = options.kind_for(path, line_blocks(file, path))
+        kind, pieces = options.kind_for(path, packed_line_blocks(file, path))
         if kind == "csv":
-            return _csv_for_fit(CsvReader(path, pieces, options.delimiter, options.header, None), options.target, dtype)
+            return _read_csv_for_fit(
+                CsvReader(path, pieces, options.delimiter, options.header, None), options.target, dtype
+            )
         table = read_svmlight(path, pieces, None, dtype)
     if table.X.nnz == 0:
         raise ValueError(f"{path} holds labels only; a row is a label followed by column:value pairs")
@@ -89,10 +91,10 @@ def read_for_fit(path: str, options: ReadingOptions, dtype: Any = np.float64) ->
     return Table(X, table.y, table.notes)
 
 
-def _csv_for_fit(reader: CsvReader, target: str | None, dtype: Any) -> Table:
+def _read_csv_for_fit(reader: CsvReader, target: str | None, dtype: Any) -> Table:
     """Read a CSV file for a fit: a table of rows and labels, with column names if there is a header."""
     layout = reader.layout
-    columns = columns_for_fit(layout, target)
+    columns = csv_columns_for_fit(layout, target)
     X, y = reader.rows(columns, dtype)
     if layout.names is None:
         return Table(X, y, {"place": columns.target})
@@ -107,12 +109,12 @@ def read_for_model(path: str, options: ReadingOptions, model: Model, notes: Mapp
     """
     dtype, width = (np.float32 if notes.get("float32") else np.float64), model.n_features_in_
     with open_packed(path) as file:
-        kind, pieces = options.kind_for(path, line_blocks(file, path))
+        kind, pieces = options.kind_for(path, packed_line_blocks(file, path))
         if kind == "svmlight":
             based = notes.get("zero_based")
             table = read_svmlight(path, pieces, based if isinstance(based, bool) else None, dtype)
             return Table(svmlight_with_columns(table.X, width, path), table.y)
         names = getattr(model, "feature_names_in_", None)
         reader = CsvReader(path, pieces, options.delimiter, options.header, names)
-        columns = columns_for_model(reader.layout, options.target, width, names, notes)
+        columns = csv_columns_for_model(reader.layout, options.target, width, names, notes)
         return Table(*reader.rows(columns, dtype, as_text=model.classes_.dtype.kind == "U"))

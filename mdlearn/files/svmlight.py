@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.files.csv_layout import NUMBER
-from mdlearn.files.tables import QUOTED, Pieces, Table, integer_labels
+from mdlearn.files.tables import QUOTED, Pieces, Table, integer_table_labels
 from mdlearn.numerics import memory
 
 USED = b"0123456789+-.eE: \t\v\f"
@@ -58,7 +58,7 @@ def read_svmlight(path: str, pieces: Pieces, zero_based: bool | None, dtype: Any
     shift = 0 if based else 1
     width = max(1, A.shape[1] - shift)
     X = csr_matrix((A.data, A.indices - shift, A.indptr), shape=(A.shape[0], width))
-    return Table(X, integer_labels(labels), {"zero_based": based})
+    return Table(X, integer_table_labels(labels), {"zero_based": based})
 
 
 def svmlight_with_columns(X: Any, width: int, path: str) -> Any:

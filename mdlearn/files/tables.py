@@ -15,13 +15,7 @@ EXACT_INTEGER = 2.0**53
 """Integers below this are exact in float64."""
 QUOTED = 120
 """Characters of a file's content or of a reader's message that are shown."""
-ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-}
+ENDINGS = {".csv": "csv", ".tsv": "csv", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight"}
 PACKED_ENDINGS = (".gz", ".bz2")
 PAIRS = re.compile(rb"\s*[^\s,;:\"]+(\s+(qid|[0-9]+):\S*)+\s*(#.*)?")
 """A line that can only be svmlight: a label and column:value pairs."""
@@ -64,7 +58,7 @@ class TableFrame:
         return self.values
 
 
-def integer_labels(labels: np.ndarray) -> np.ndarray:
+def integer_table_labels(labels: np.ndarray) -> np.ndarray:
     """Labels of a table read from a file as integers, if all are."""
     if np.isfinite(labels).all() and (labels == np.rint(labels)).all() and np.abs(labels).max() < EXACT_INTEGER:
         return labels.astype(np.int64)

@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from mdlearn.selection.cross_validation import cross_validate
     from mdlearn.selection.grid_search import select
     from mdlearn.selection.paths.fits import fit_path
-    from mdlearn.selection.paths.result import Path
+    from mdlearn.selection.paths.path import Path
     from mdlearn.selection.results import CrossValidation, Selection
     from mdlearn.selection.significance import TTest, paired_test, welch_test
 
 _LAZY = {
     "CrossValidation": "mdlearn.selection.results",
-    "Path": "mdlearn.selection.paths.result",
+    "Path": "mdlearn.selection.paths.path",
     "Selection": "mdlearn.selection.results",
     "TTest": "mdlearn.selection.significance",
     "cross_validate": "mdlearn.selection.cross_validation",

@@ -16,7 +16,7 @@ from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.folds import fold_units, make_folds
 from mdlearn.selection.loo import score_by_leave_one_out, score_by_loo_bound
-from mdlearn.selection.progress import ProgressBar
+from mdlearn.selection.progress_bar import ProgressBar
 from mdlearn.selection.results import CrossValidation
 from mdlearn.selection.study import Study, StudyScores
 from mdlearn.solvers.base import Solver

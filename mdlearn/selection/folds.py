@@ -30,7 +30,7 @@ Fold = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class RowUnits:
+class FoldUnits:
     """Sets of equal rows, which stay together in folds, sorted by label (or target), then by their numbers."""
 
     of: np.ndarray  # shape (m,), intp: unit of every row
@@ -39,7 +39,7 @@ class RowUnits:
     twins: np.ndarray  # shape (n,), intp: same number for units whose rows have the same numbers, whatever their label
 
 
-def fold_units(data: Data, weights: np.ndarray, square: bool) -> RowUnits:
+def fold_units(data: Data, weights: np.ndarray, square: bool) -> FoldUnits:
     """Fold units of checked data; `weights` are those of its rows, `square` says that X is a Gram matrix."""
     known = data.targets if data.indicators is None else data.indicators
     key = data.codes if known is None else np.unique(known, axis=0, return_inverse=True)[1].reshape(-1)
@@ -51,14 +51,14 @@ def fold_units(data: Data, weights: np.ndarray, square: bool) -> RowUnits:
     sums = np.add.reduceat(weights[by], np.searchsorted(of[by], np.arange(leaders.shape[0])))
     if square:
         # Columns are rows as well: their order must not count.
-        mine = _ordered_gram_units(data.X, leaders, key[leaders], sums)
+        mine = _ordered_gram_fold_units(data.X, leaders, key[leaders], sums)
         place = np.empty_like(mine)
         place[mine] = np.arange(mine.shape[0])
         of, leaders, sums = place[of], leaders[mine], sums[mine]
-    return RowUnits(of, data.codes[leaders], sums, _twin_numbers_of_units(data.X, leaders))
+    return FoldUnits(of, data.codes[leaders], sums, _fold_unit_twins(data.X, leaders))
 
 
-def _twin_numbers_of_units(X: Rows, leaders: np.ndarray) -> np.ndarray:
+def _fold_unit_twins(X: Rows, leaders: np.ndarray) -> np.ndarray:
     """Number of the distinct row that each fold unit repeats, whatever its label."""
     order, first = lexicographic_order(X, leaders)
     place = np.empty(X.shape[0], dtype=np.intp)
@@ -66,21 +66,21 @@ def _twin_numbers_of_units(X: Rows, leaders: np.ndarray) -> np.ndarray:
     return place[leaders]
 
 
-def _ordered_gram_units(G: Rows, which: np.ndarray, key: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _ordered_gram_fold_units(G: Rows, which: np.ndarray, key: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Order of the fold units of a Gram matrix by key, weight and values, whatever the order of its columns.
 
     Ranks go by the smallest value of a row, the next larger one, and so on; then by the values towards rows of each
     rank. Rows that this leaves tied are mirror images, and one is put first.
     """
-    rank, level = _unit_ranks(key, weights), np.full(which.shape[0], -np.inf)
+    rank, level = _fold_unit_ranks(key, weights), np.full(which.shape[0], -np.inf)
     for _ in range(TIE_LEVELS):
-        tied = _tied_units(rank)
+        tied = _tied_fold_units(rank)
         for part in steps(tied.shape[0], BLOCK_ENTRIES // G.shape[1]):
             block = G.block(which[tied[part]])
             level[tied[part]] = np.where(block > level[tied[part], None], block, np.inf).min(axis=1)
-        rank = _unit_ranks(rank, level)
+        rank = _fold_unit_ranks(rank, level)
     for _ in range(TIE_ROUNDS):
-        tied = _tied_units(rank)
+        tied = _tied_fold_units(rank)
         if not 0 < tied.shape[0] * which.shape[0] <= 16 * BLOCK_ENTRIES:
             break
         columns = np.argsort(rank, kind="stable")
@@ -92,14 +92,14 @@ def _ordered_gram_units(G: Rows, which: np.ndarray, key: np.ndarray, weights: np
         )
         finer = np.zeros_like(rank)
         finer[tied[order]] = np.cumsum(first)
-        before, rank = rank, _unit_ranks(rank, finer)
+        before, rank = rank, _fold_unit_ranks(rank, finer)
         if np.array_equal(before, rank):
             mirrored = np.flatnonzero(rank == rank[tied].min())
             rank[mirrored[1:]] += 1
     return np.argsort(rank, kind="stable")
 
 
-def _unit_ranks(*keys: np.ndarray) -> np.ndarray:
+def _fold_unit_ranks(*keys: np.ndarray) -> np.ndarray:
     """Ranks of fold units by several keys, the first of them first; equal ones share a rank."""
     order = np.lexsort(keys[::-1])
     new = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
@@ -108,12 +108,12 @@ def _unit_ranks(*keys: np.ndarray) -> np.ndarray:
     return rank
 
 
-def _tied_units(rank: np.ndarray) -> np.ndarray:
+def _tied_fold_units(rank: np.ndarray) -> np.ndarray:
     """Positions of fold units that share their rank with others."""
     return np.flatnonzero(np.bincount(rank)[rank] > 1)
 
 
-def stratified_folds(units: RowUnits, n_folds: int, seed: int) -> np.ndarray:
+def stratified_folds(units: FoldUnits, n_folds: int, seed: int) -> np.ndarray:
     """Fold of every unit: each class is spread over the folds, heavy units first, in random order among equal ones.
 
     A unit goes where its class has least weight so far, then all classes together. Twins go first, together.
@@ -136,7 +136,7 @@ def stratified_folds(units: RowUnits, n_folds: int, seed: int) -> np.ndarray:
     return fold
 
 
-def _assign_folds_to_twins(units: RowUnits, fold: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.ndarray:
+def _assign_folds_to_twins(units: FoldUnits, fold: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.ndarray:
     """Set the fold of units that have twins; return the weight of every class in every fold, shape (n_folds, k).
 
     The heaviest set of twins goes first, each where its classes, by their weight in it, have least.

@@ -19,7 +19,7 @@ from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.cross_validation import cross_validated_scores, cross_validation_warnings
-from mdlearn.selection.results import Selection, mean_without_nan
+from mdlearn.selection.results import Selection, result_mean_without_nan
 from mdlearn.selection.study import Study, StudyScores
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
@@ -138,7 +138,7 @@ def best_grid_point(judged: StudyScores, study: Study) -> int:
     """Position of the grid search's best mean score; of equal ones the one that `TIES` says, then the first."""
     scores = judged.scores
     whole = ~np.isnan(scores).any(axis=0)
-    means = mean_without_nan(scores[:, whole] if whole.any() else scores)
+    means = result_mean_without_nan(scores[:, whole] if whole.any() else scores)
     means = np.where(np.isnan(means), -np.inf, means)
     top = float(means.max())
     near = means >= top - EQUAL * max(1.0, abs(top)) if np.isfinite(top) else means == top

@@ -30,10 +30,10 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.symmetric_eigenvalues import eigh_seconds
 from mdlearn.objectives.base import Objective, Terms
-from mdlearn.selection.folds import RowUnits
-from mdlearn.selection.paths.fits import solve_grid
-from mdlearn.selection.paths.grid import equal_point_groups, same_key
-from mdlearn.selection.progress import ProgressBar
+from mdlearn.selection.folds import FoldUnits
+from mdlearn.selection.paths.fits import solve_path
+from mdlearn.selection.paths.grid import equal_grid_point_groups, same_grid_point_key
+from mdlearn.selection.progress_bar import ProgressBar
 from mdlearn.selection.study import Study, StudyScores, rows_of_study
 from mdlearn.solvers.quadratic.spectrum import spectrum_loss_coefficients, spectrum_steepness
 from mdlearn.stages import CheckedCall, Fitted
@@ -44,7 +44,7 @@ DECOMPOSED_WIDTH = 2
 """Columns per row up to which the rows themselves are decomposed, not their Gram matrix: small values stay exact."""
 
 
-def score_by_leave_one_out(study: Study, units: RowUnits, bar: ProgressBar) -> StudyScores:
+def score_by_leave_one_out(study: Study, units: FoldUnits, bar: ProgressBar) -> StudyScores:
     """Judge every point of a grid by leave-one-out (LOO); one score of all rows together.
 
     Raises ValueError for a scoring that needs models, weights below 1, a class of one row, or more than MOST_FITS fits.
@@ -59,9 +59,9 @@ def score_by_leave_one_out(study: Study, units: RowUnits, bar: ProgressBar) -> S
     filled = [study.setting.complete(task) for task, _ in study.asked]
     keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(study.asked, filled)]
     open_points = []
-    for group in equal_point_groups(keys):
+    for group in equal_grid_point_groups(keys):
         kernel = study.setting.kernel(study.asked[group[0]][1])
-        answers = _ClosedLooValues(study, kernel)
+        answers = _LooValuesWithoutRefits(study, kernel)
         for i in group:
             judged.stopped = judged.stopped or study.late()
             if judged.stopped:
@@ -98,7 +98,7 @@ def _set_loo_score(study: Study, judged: StudyScores, i: int, values: np.ndarray
         judged.keep(rows, values, study.data.n_given)
 
 
-def _check_loo_weights(study: Study, units: RowUnits) -> None:
+def _check_loo_weights(study: Study, units: FoldUnits) -> None:
     """Raise ValueError unless selection by leave-one-out (LOO) can take one repetition from every row and class."""
     data = study.data
     if data.partial:
@@ -117,7 +117,7 @@ def _check_loo_weights(study: Study, units: RowUnits) -> None:
         raise ValueError("cv='loo' needs two rows, repetitions included; there is one")
 
 
-def has_closed_loo(form: Any) -> bool:
+def loo_needs_no_refits(form: Any) -> bool:
     """Whether selection by leave-one-out (LOO) has a closed form: quadratic in margins, with a squared norm."""
     if not isinstance(form, MarginForm) or form.joint or form.ridge != 1 or form.penalty > 0 or form.coefficient_terms:
         return False
@@ -130,7 +130,9 @@ def has_closed_loo(form: Any) -> bool:
     )
 
 
-def decompose_for_loo(features: Features, counts: np.ndarray, bias: str) -> Generator[None, None, LooDecomposition]:
+def decompose_for_loo_scores(
+    features: Features, counts: np.ndarray, bias: str
+) -> Generator[None, None, LooDecomposition]:
     """Decompose rows for selection by leave-one-out: O(m n min(m, n)), O(m^3) for a Gram matrix of m rows.
 
     Raises InsufficientMemory where that would not fit.
@@ -156,7 +158,7 @@ class _NoTimeForLooError(Exception):
     """Error in selection by leave-one-out (LOO): a decomposition would not end in time."""
 
 
-class _ClosedLooValues:
+class _LooValuesWithoutRefits:
     """Values of selection by leave-one-out (LOO) in closed form, same features: one decomposition per piece."""
 
     def __init__(self, study: Study, kernel: Kernel) -> None:
@@ -190,16 +192,18 @@ class _ClosedLooValues:
         # Terms may depend on the total weight, which is one less.
         less = replace(piece, counts=piece.counts * ((piece.total - 1.0) / piece.total))
         try:
-            form = yield from task.problem(less, self.features[j], self.kernel, call.bias, filled, _refuse_closed_form)
-        except _NoLooClosedFormError:
+            form = yield from task.problem(
+                less, self.features[j], self.kernel, call.bias, filled, _refuse_loo_without_refits
+            )
+        except _LooNeedsRefitsError:
             return None
         form = as_joint_problem(form) if call.multiclass == "joint" else form
-        if not has_closed_loo(form):
+        if not loo_needs_no_refits(form):
             return None
         assert isinstance(form, MarginForm)
         if j not in self.known:
             self._check_time(form.features, piece.counts.shape[0])
-            self.known[j] = yield from decompose_for_loo(form.features, piece.counts, call.bias)
+            self.known[j] = yield from decompose_for_loo_scores(form.features, piece.counts, call.bias)
         found = []
         for one in form.columns:
             weights = LooQuadratic(one.total, one.variance, one.mean, *spectrum_loss_coefficients(one))
@@ -227,7 +231,13 @@ class _ClosedLooValues:
 
 
 def _loo_by_refits(
-    study: Study, judged: StudyScores, i: int, filled: dict[str, Any], kernel: Kernel, units: RowUnits, bar: ProgressBar
+    study: Study,
+    judged: StudyScores,
+    i: int,
+    filled: dict[str, Any],
+    kernel: Kernel,
+    units: FoldUnits,
+    bar: ProgressBar,
 ) -> np.ndarray:
     """Leave-one-out (LOO) values in selection by refits: of every row, without one repetition of it."""
     task, data = study.asked[i][0], study.data
@@ -241,7 +251,7 @@ def _loo_by_refits(
         if judged.stopped:
             break
         mine = np.flatnonzero(units.of == unit)
-        setting = study.without(_weights_without_repetition(study.weights, data.rows[mine]))
+        setting = study.without(_weights_for_loo_refit(study.weights, data.rows[mine]))
         handed = _loo_start_cache(setting, task, kernel, model)
         fitted = setting.solve(task, setting.complete(task), kernel, handed)
         judged.stopped = fitted.outcome.stopped
@@ -262,7 +272,7 @@ def _loo_start_cache(setting: CheckedCall, task: Objective, kernel: Kernel, mode
     return handed
 
 
-def _weights_without_repetition(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _weights_for_loo_refit(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Weights for a leave-one-out (LOO) refit, with one repetition less of some equal rows."""
     less, due = weights.copy(), 1.0
     for row in rows.tolist():
@@ -272,13 +282,13 @@ def _weights_without_repetition(weights: np.ndarray, rows: np.ndarray) -> np.nda
     return less
 
 
-class _NoLooClosedFormError(Exception):
+class _LooNeedsRefitsError(Exception):
     """Error in selection by leave-one-out (LOO): a form needs the solution of another one first."""
 
 
-def _refuse_closed_form(form: Any) -> Any:
+def _refuse_loo_without_refits(form: Any) -> Any:
     """Refuse the closed form of leave-one-out (LOO) in selection: raise _NoLooClosedFormError."""
-    raise _NoLooClosedFormError
+    raise _LooNeedsRefitsError
 
 
 def score_by_loo_bound(study: Study, bar: ProgressBar) -> StudyScores:
@@ -295,20 +305,20 @@ def score_by_loo_bound(study: Study, bar: ProgressBar) -> StudyScores:
     if bias == "free":
         raise ValueError("cv='pseudo-loo' knows no free bias; give bias='none', as the paper has it, or 'regularized'")
     for task, _ in study.asked:
-        _terms_of_loo_bound(task, study.setting.complete(task), data.total)
+        _terms_scored_by_loo_bound(task, study.setting.complete(task), data.total)
     judged = StudyScores(np.full((len(study.points), 1), np.nan))
     diagonals: list[tuple[Any, float, np.ndarray]] = []
-    for i, fitted in solve_grid(study.setting, study.asked):
+    for i, fitted in solve_path(study.setting, study.asked):
         judged.stopped = fitted.outcome.stopped
         if judged.stopped:
             break
         judged.note(fitted)
-        judged.scores[i, 0] = 1.0 - _loo_bound_of_fit(study, fitted, diagonals)
+        judged.scores[i, 0] = 1.0 - _loo_bound_score(study, fitted, diagonals)
         bar.advance()
     return judged
 
 
-def _terms_of_loo_bound(task: Objective, params: dict[str, Any], total: float) -> Terms:
+def _terms_scored_by_loo_bound(task: Objective, params: dict[str, Any], total: float) -> Terms:
     """Terms of an objective for selection by the leave-one-out (LOO) bound; ValueError for other objectives."""
     try:
         terms = task.terms(params, total)
@@ -326,13 +336,17 @@ def _terms_of_loo_bound(task: Objective, params: dict[str, Any], total: float) -
     return terms
 
 
-def _loo_bound_of_fit(study: Study, fitted: Fitted, diagonals: list[tuple[Any, float, np.ndarray]]) -> float:
+def _loo_bound_score(study: Study, fitted: Fitted, diagonals: list[tuple[Any, float, np.ndarray]]) -> float:
     """Leave-one-out (LOO) bound of one fit in selection; `diagonals` keeps those of H by kernel and variance."""
     data, task = study.data, fitted.task
     own = {name: value for name, value in fitted.params.items() if name in task.parameters}
-    terms = _terms_of_loo_bound(task, own, data.total)
+    terms = _terms_scored_by_loo_bound(task, own, data.total)
     key = (fitted.kernel.params, task.features_depend_on(own))
-    known = [diagonal for other, variance, diagonal in diagonals if variance == terms.variance and same_key(other, key)]
+    known = [
+        diagonal
+        for other, variance, diagonal in diagonals
+        if variance == terms.variance and same_grid_point_key(other, key)
+    ]
     if not known:
         rng = np.random.default_rng([study.call.seed, 0, 1])
         features = finished(task.features(data, fitted.kernel, own, rng))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,6 @@ from mdlearn.model.file.schema import BUILT_IN_TASKS
 from mdlearn.model.model import Model
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.grid import grid_names
-from mdlearn.selection.paths.result import result_data_frame, vouched_column
 
 
 @dataclass(eq=False, repr=False)
@@ -59,12 +59,12 @@ class CrossValidation:
     @property
     def mean(self) -> float:
         """Mean of the scores that there are."""
-        return float(mean_without_nan(self.scores))
+        return float(result_mean_without_nan(self.scores))
 
     @property
     def std(self) -> float:
         """Standard deviation of the scores that there are, divisor n."""
-        return float(std_without_nan(self.scores))
+        return float(result_std_without_nan(self.scores))
 
     @property
     def predictions(self) -> np.ndarray:
@@ -99,7 +99,7 @@ class CrossValidation:
             absent = len(self.folds) - len(self.certificates)
             table["gap"] = [*(one.gap for one in self.certificates), *[np.nan] * absent]
             table["converged"] = [*(one.converged for one in self.certificates), *[False] * absent]
-            table |= vouched_column(self.certificates, absent)
+            table |= result_vouched_column(self.certificates, absent)
         return result_data_frame(table, "fold")
 
 
@@ -146,12 +146,12 @@ class Selection:
     @property
     def mean_scores(self) -> np.ndarray:
         """Mean over folds of the scores that there are, shape (p,)."""
-        return mean_without_nan(self.scores)
+        return result_mean_without_nan(self.scores)
 
     @property
     def std_scores(self) -> np.ndarray:
         """Standard deviation over folds, divisor n, shape (p,)."""
-        return std_without_nan(self.scores)
+        return result_std_without_nan(self.scores)
 
     @property
     def best_params(self) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class Selection:
         return result_data_frame(table, "point")
 
 
-def mean_without_nan(scores: np.ndarray) -> np.ndarray:
+def result_mean_without_nan(scores: np.ndarray) -> np.ndarray:
     """Mean of scores in the results of a selection, along the last axis, without NaN; NaN of none."""
     known = ~np.isnan(scores)
     n = known.sum(axis=-1)
@@ -189,9 +189,26 @@ def mean_without_nan(scores: np.ndarray) -> np.ndarray:
     return np.divide(sums, n, out=np.full(np.shape(sums), np.nan), where=n > 0)
 
 
-def std_without_nan(scores: np.ndarray) -> np.ndarray:
+def result_std_without_nan(scores: np.ndarray) -> np.ndarray:
     """Standard deviation of scores in the results of a selection, without NaN, divisor n; NaN where one is infinite."""
     with np.errstate(invalid="ignore"):
-        away = scores - mean_without_nan(scores)[..., None]
-    known = np.sqrt(mean_without_nan(np.square(away)))
+        away = scores - result_mean_without_nan(scores)[..., None]
+    known = np.sqrt(result_mean_without_nan(np.square(away)))
     return np.where(np.isinf(scores).any(axis=-1), np.nan, known)
+
+
+def result_vouched_column(certificates: Sequence[Certificate], absent: int = 0) -> dict[str, list[str]]:
+    """Column of a path's or another result that tells who vouches for each certificate; none where nobody does."""
+    names = [one.vouched_by for one in certificates] + [""] * absent
+    return {"vouched_by": names} if any(names) else {}
+
+
+def result_data_frame(table: dict[str, Any], index: str | None = None) -> Any:
+    """Data frame (pandas) from the columns of a path's or another result; ImportError says what is missing."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_frame needs pandas; install it, or read the arrays of this object") from None
+    made = pandas.DataFrame(table)
+    made.index.name = index
+    return made

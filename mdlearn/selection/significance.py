@@ -75,14 +75,14 @@ def paired_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
     Neural Computation 10, 1998. C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52,
     2003. T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014.
     """
-    first, second = _checked_test_scores(a, "a"), _checked_test_scores(b, "b")
+    first, second = _checked_significance_scores(a, "a"), _checked_significance_scores(b, "b")
     if first.shape != second.shape:
         raise ValueError(
             f"a has {first.size} scores and b has {second.size}; a paired test needs both on the same splits, or take "
             "welch_test"
         )
-    d, blur = first - second, _rounding_of_scores(first, second)
-    return _t_test(float(d.mean()), _variance_of_scores(d, blur) / d.size, d.size - 1.0, blur, confidence)
+    d, blur = first - second, _significance_rounding(first, second)
+    return _t_test(float(d.mean()), _significance_variance(d, blur) / d.size, d.size - 1.0, blur, confidence)
 
 
 def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
@@ -115,9 +115,11 @@ def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
     B. L. Welch, "The generalization of Student's problem when several different population variances are involved",
     Biometrika 34, 1947.
     """
-    first, second = _checked_test_scores(a, "a"), _checked_test_scores(b, "b")
-    blur = _rounding_of_scores(first, second)
-    parts = np.array([_variance_of_scores(first, blur) / first.size, _variance_of_scores(second, blur) / second.size])
+    first, second = _checked_significance_scores(a, "a"), _checked_significance_scores(b, "b")
+    blur = _significance_rounding(first, second)
+    parts = np.array(
+        [_significance_variance(first, blur) / first.size, _significance_variance(second, blur) / second.size]
+    )
     df = first.size + second.size - 2.0
     if parts.any():
         share = parts / parts.max()  # squares of small variances would vanish
@@ -125,7 +127,7 @@ def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
     return _t_test(float(first.mean() - second.mean()), float(parts.sum()), df, blur, confidence)
 
 
-def _checked_test_scores(values: Any, name: str) -> np.ndarray:
+def _checked_significance_scores(values: Any, name: str) -> np.ndarray:
     """Scores for a test of significance, checked: two or more in one dimension."""
     scores = finite_array(values, name)
     if scores.ndim != 1:
@@ -135,12 +137,12 @@ def _checked_test_scores(values: Any, name: str) -> np.ndarray:
     return scores
 
 
-def _rounding_of_scores(a: np.ndarray, b: np.ndarray) -> float:
+def _significance_rounding(a: np.ndarray, b: np.ndarray) -> float:
     """Largest difference of two scores that may be rounding alone, for a test of significance."""
     return 4.0 * float(np.finfo(float).eps) * max(float(np.abs(a).max()), float(np.abs(b).max()))
 
 
-def _variance_of_scores(values: np.ndarray, blur: float) -> float:
+def _significance_variance(values: np.ndarray, blur: float) -> float:
     """Variance of scores in a test of significance, divisor n - 1; 0 where it is no more than rounding."""
     return 0.0 if float(np.ptp(values)) <= blur else float(values.var(ddof=1))
 

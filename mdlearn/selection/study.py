@@ -17,10 +17,10 @@ from mdlearn.driver.limits import LimitShortfall
 from mdlearn.forms.proof import Certificate
 from mdlearn.objectives.declaration import default_grid
 from mdlearn.selection.folds import Fold
-from mdlearn.selection.paths.fits import solve_grid
+from mdlearn.selection.paths.fits import solve_path
 from mdlearn.selection.paths.grid import Asked, checked_grid_points
-from mdlearn.selection.paths.result import Path
-from mdlearn.selection.progress import ProgressBar
+from mdlearn.selection.paths.path import Path
+from mdlearn.selection.progress_bar import ProgressBar
 from mdlearn.selection.scoring import Scoring, scoring_of
 from mdlearn.stages import Call, CheckedCall, Fitted
 
@@ -133,7 +133,7 @@ class Study:
             began = time.perf_counter()
             setting = self.without(self.weights * np.bincount(train, minlength=self.data.n_given))
             found: dict[int, Fitted] = {}
-            for i, fitted in solve_grid(setting, self.asked, memory):
+            for i, fitted in solve_path(setting, self.asked, memory):
                 judged.stopped = fitted.outcome.stopped
                 if judged.stopped:
                     break
@@ -161,14 +161,16 @@ class Study:
                         f"scoring returned NaN in fold {j} at {self.points[i]}; it needs to return a number"
                     )
         if self.scoring.values is not None or len(self.points) == 1:
-            for i, values in zip(reached, _path_decisions(path, X, test.shape[0] * max(1, self.data.classes.shape[0]))):
+            for i, values in zip(
+                reached, _study_decisions(path, X, test.shape[0] * max(1, self.data.classes.shape[0]))
+            ):
                 if self.scoring.values is not None:
                     judged.scores[i, j] = self.score(values, test)
                 if len(self.points) == 1:
                     judged.keep(test, values, self.data.n_given)
 
 
-def _path_decisions(path: Path, X: Any, n_values: int) -> Iterator[np.ndarray]:
+def _study_decisions(path: Path, X: Any, n_values: int) -> Iterator[np.ndarray]:
     """Decision values of every model of a study, at most `n_values` at once; together where they take little memory."""
     if 8.0 * len(path) * n_values <= COPY_BYTES:
         yield from path.decision_function(X)

@@ -20,8 +20,9 @@ from mdlearn.forms.margin import MarginForm
 from mdlearn.solvers.base import Solver
 from mdlearn.streaming.engines.block_engine import BlockEngine
 from mdlearn.streaming.first_passes import StreamedProblem
-from mdlearn.streaming.sums.certificate import Candidate, Certify, certified, column_sums, objective_of_sums
-from mdlearn.streaming.sums.pass_sums import MultiplierSource
+from mdlearn.streaming.sums.certificate import Candidate, CertificatePass, certificate_candidates, objective_of_sums
+from mdlearn.streaming.sums.multipliers import MultiplierSource
+from mdlearn.streaming.sums.pass_sums import column_pass_sums
 
 WIDTHS = 2.0 ** -np.arange(0, 12, 2)
 """Half widths of rounded kinks, in units of the largest: which multipliers make the best bound is not known before."""
@@ -71,7 +72,7 @@ class StreamedDescent(BlockEngine):
     def over(self, work: int, blocks: RowBlocks, summary: Summary) -> Generator[None, None, SummarySums]:
         """Steps over all blocks, one after the other; on its way, the objective where the last epoch ended."""
         self.open_W = self.current_coefficients() if self.descents else None
-        values, sums = None if self.open_W is None else Certify(self.form, self.open_W), None
+        values, sums = None if self.open_W is None else CertificatePass(self.form, self.open_W), None
         for i, given in enumerate(blocks):
             block = block_checked_by_summary(given, summary, i)
             if block is not None:
@@ -86,7 +87,7 @@ class StreamedDescent(BlockEngine):
         """Note the objective where the epoch before ended."""
         if self.open_W is not None and found:
             for j, w in enumerate(self.open_W):
-                value = objective_of_sums(self.form, j, w, column_sums(found, j))
+                value = objective_of_sums(self.form, j, w, column_pass_sums(found, j))
                 if value < self.best[j]:
                     self.best[j], self.best_W[j] = value, w
             self.open_W = None
@@ -150,7 +151,7 @@ class StreamedDescent(BlockEngine):
         groups = [W for W in (self.current_coefficients() if self.descents else None, self.open_W) if W is not None]
         widths = [h * max((abs(t.threshold) for t in form.columns[0].column.terms), default=1.0) or h for h in WIDTHS]
         tried = [(W, tuple(MultiplierSource(w, np.zeros_like(w), h) for w in W)) for W in groups for h in widths]
-        found = (yield from certified(form, blocks, summary, tried)) if tried else [[] for _ in seen]
+        found = (yield from certificate_candidates(form, blocks, summary, tried)) if tried else [[] for _ in seen]
         return [known + made for known, made in zip(seen, found)]
 
     def candidates(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:

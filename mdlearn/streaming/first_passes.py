@@ -20,7 +20,7 @@ from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import checked_terms, completed_parameters, resolved_parameters
 from mdlearn.stages import Call
 from mdlearn.streaming.passes import Passes
-from mdlearn.streaming.sums.streamed_form import StreamedForm, streamed_form_refusal
+from mdlearn.streaming.sums.streamed_form import StreamedForm, check_streamed_form_refusal, streamed_form_refusal
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def make_first_passes(
         told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
         raise ValueError(f"row blocks of several classes need one score per class, {told}")
     filled = resolved_parameters(task, summary.total)
-    check_takes_blocks(task, task.needs_all_rows(filled))
+    check_streamed_form_refusal(task.name, task.needs_all_rows(filled))
     kernel, place = Kernel("linear"), None
     if task.feature_map is not None:
         data = _sample_in_first_pass(passes, summary, call.seed)
@@ -67,24 +67,18 @@ def make_first_passes(
         sums = passes.in_time(passes.blocks.fold(ClassMoments(summary.classes.shape[0]), there), after=0)
         passes.complete = sums is not None
         summary = there if sums is None else summary.mapped(place, sums["moments"])
-    form = streamed_form(task, filled, summary, call.bias)
+    form = form_of_first_passes(task, filled, summary, call.bias)
     return StreamedProblem(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
 
 
-def streamed_form(task: Objective, params: dict[str, Any], summary: Summary, bias: str) -> StreamedForm:
+def form_of_first_passes(task: Objective, params: dict[str, Any], summary: Summary, bias: str) -> StreamedForm:
     """Write the form that the first passes lead to: an objective's `terms` over their sums; ValueError without one."""
     terms = checked_terms(task, params, summary.total)
-    check_takes_blocks(task, streamed_form_refusal(terms))
+    check_streamed_form_refusal(task.name, streamed_form_refusal(terms))
     form = StreamedForm.of(terms, summary, bias)
     for one in form.columns:
         call_with_error_notes(task, "objective", "check_column", params, one.column, bias)
     return form
-
-
-def check_takes_blocks(task: Objective, reason: str) -> None:
-    """Check whether a declared objective can be fitted to row blocks: ValueError for a reason against it."""
-    if reason:
-        raise ValueError(f"objective {task.name!r} needs X and y, not row blocks: {reason}")
 
 
 def _sample_in_first_pass(passes: Passes, summary: Summary, seed: int) -> Data:

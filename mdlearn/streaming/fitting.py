@@ -24,8 +24,9 @@ from mdlearn.streaming.descent import StreamedDescent
 from mdlearn.streaming.engines.block_engine import BlockEngine
 from mdlearn.streaming.engines.newton_state_machine import BlockNewton, NewtonState
 from mdlearn.streaming.engines.proximal_state_machine import BlockProximal, ProximalState
-from mdlearn.streaming.first_passes import StreamedProblem, check_takes_blocks, make_first_passes
+from mdlearn.streaming.first_passes import StreamedProblem, make_first_passes
 from mdlearn.streaming.passes import Passes
+from mdlearn.streaming.sums.streamed_form import check_streamed_form_refusal
 
 BUILT_IN_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})
 """Where the kinds of X are from that no plugin is asked about."""
@@ -33,11 +34,11 @@ TREE_MATRICES = 12
 """Matrices of a column that are in memory at once: one for each level of the tree of sums."""
 
 
-def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
+def blocks_for_streamed_fit(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
     """Return X, y and weights of a streamed fit as row blocks; None where they are rows."""
     if type(X) is np.ndarray:
         return None
-    if y is None and _is_source_of_blocks(X):
+    if y is None and _is_source_for_streamed_fit(X):
         if sample_weight is not None:
             raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
         return X if isinstance(X, RowBlocks) else RowBlocks(X)
@@ -45,7 +46,7 @@ def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
     return None if kind.__module__.partition(".")[0] in BUILT_IN_PACKAGES else registry().blocks_of(X, y, sample_weight)
 
 
-def _is_source_of_blocks(X: Any) -> bool:
+def _is_source_for_streamed_fit(X: Any) -> bool:
     """Whether the data of a streamed fit without y are a source of blocks; a nested list is one of rows."""
     if isinstance(X, RowBlocks) or callable(X):
         return True
@@ -55,7 +56,7 @@ def _is_source_of_blocks(X: Any) -> bool:
 
 
 @memory_error_in_words("the fit to row blocks")
-def fit_blocks(
+def fit_streamed_blocks(
     call: Call, params: Mapping[str, Any], blocks: RowBlocks, class_weight: Any
 ) -> tuple[Model, list[LimitShortfall]]:
     """Fit the model of a call to streamed row blocks; return it and what it fell short of."""
@@ -77,7 +78,7 @@ def _fit_by_passes(
 ) -> tuple[Model, list[LimitShortfall]]:
     """Fit to streamed row blocks by passes: a model of coefficients, for nothing is known of single rows."""
     call, form, summary = begun.call, begun.form, begun.summary
-    engine = _engine_of_fit(stochastic, begun, passes)
+    engine = _engine_of_streamed_fit(stochastic, begun, passes)
     parts, W = passes.run(engine, summary)
     title, worst = f"solver {passes.solver!r} over row blocks", max(parts, key=lambda one: one.gap)
     published, exact = stochastic is not None and not passes.stopped, summary.dtype == np.float64
@@ -103,7 +104,7 @@ def _fit_by_passes(
     return model, [] if shortfall is None else [shortfall]
 
 
-def _engine_of_fit(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> BlockEngine:
+def _engine_of_streamed_fit(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> BlockEngine:
     """Engine of a streamed fit to row blocks, in the state where an earlier run has left it.
 
     One problem for all classes where the call asks for that under a penalty, else one for each column.
@@ -112,7 +113,9 @@ def _engine_of_fit(stochastic: Solver | None, begun: StreamedProblem, passes: Pa
     if stochastic is not None:
         return StreamedDescent(stochastic, begun, found, passes.done)
     if form.penalty > 0 and not form.columns[0].column.kappa > 0 and (form.ridge == 0 or form.bias == "free"):
-        check_takes_blocks(begun.task, "under a penalty, bounds need a margin variance, or a ridge and no free bias")
+        check_streamed_form_refusal(
+            begun.task.name, "under a penalty, bounds need a margin variance, or a ridge and no free bias"
+        )
     memory.require(
         8.0 * TREE_MATRICES * len(form.columns) * form.size**2,
         f"sums of {form.size} x {form.size} matrices over row blocks",

@@ -27,7 +27,7 @@ LATEST_SHARE, LATEST_SECONDS = 0.05, 0.15
 HEAD = "head"
 
 
-class Checkpoint:
+class PassesCheckpoint:
     """Checkpoint of the passes of a fit: a file with arrays, and with what they belong to.
 
     `head`: what a fit has been asked for; only a fit that has been asked for the same goes on from the file.
@@ -36,7 +36,7 @@ class Checkpoint:
 
     def __init__(self, path: Any, head: dict[str, Any]) -> None:
         self.path = Path(path)
-        self.head: dict[str, Any] = json.loads(json.dumps(head, default=_checkpoint_text))
+        self.head: dict[str, Any] = json.loads(json.dumps(head, default=_passes_checkpoint_text))
         self.found: dict[str, np.ndarray] = {}
         if self.path.exists():
             self.found = self._read()
@@ -66,7 +66,7 @@ class Checkpoint:
         return found
 
 
-def _checkpoint_text(value: Any) -> str:
+def _passes_checkpoint_text(value: Any) -> str:
     """Text of a value in a checkpoint of passes: an array by all its bytes, which `repr` leaves out."""
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
@@ -87,7 +87,7 @@ class Passes(LimitedRun):
         self.done, self.cost, self.complete = 0, 0.0, True
         self.end = limits.deadline + LATEST_SHARE * (limits.deadline - limits.started) + LATEST_SECONDS
         self.rows: dict[str, np.ndarray] = {}
-        self.file = None if blocks.checkpoint is None else Checkpoint(blocks.checkpoint, head)
+        self.file = None if blocks.checkpoint is None else PassesCheckpoint(blocks.checkpoint, head)
 
     def found(self, name: str) -> dict[str, np.ndarray]:
         """Arrays of an earlier run whose names begin with one and a slash, without these; none where there is none."""

@@ -28,7 +28,8 @@ from mdlearn.testing.checks import CHECKS
 from mdlearn.testing.estimators import check_estimator
 from mdlearn.testing.installed import CheckOutcome, check_installed
 from mdlearn.testing.kernels import check_kernel
-from mdlearn.testing.reference import hold_clauses, title_of
+from mdlearn.testing.reference import reference_title
+from mdlearn.testing.require import require_clauses
 from mdlearn.testing.solvers import check_solver
 from mdlearn.testing.sources import check_source
 
@@ -57,7 +58,7 @@ def check_objective(objective: Any) -> None:
     AssertionError
         One sentence: the check that does not hold, and why.
     """
-    hold_clauses(f"objective {title_of(objective)!r}", CHECKS, objective)
+    require_clauses(f"objective {reference_title(objective)!r}", CHECKS, objective)
 
 
 def parametrize_with_checks(objectives: Any = None) -> Any:
@@ -89,7 +90,7 @@ def parametrize_with_checks(objectives: Any = None) -> Any:
     elif isinstance(objectives, str) or not isinstance(objectives, Iterable):
         objectives = [objectives]
     cases = [
-        pytest.param(objective, check, id=f"{title_of(objective)}-{check.__name__}")
+        pytest.param(objective, check, id=f"{reference_title(objective)}-{check.__name__}")
         for objective in objectives
         for check in CHECKS
     ]

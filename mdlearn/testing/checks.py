@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,43 +14,42 @@ from mdlearn.api import fit
 from mdlearn.driver.checked_engine import engine_takes_form
 from mdlearn.driver.choice import choose_solver
 from mdlearn.forms.margin import BIASES
+from mdlearn.model.file.loading import load_with_notes
 from mdlearn.model.task import task_of
 from mdlearn.plugins.registry import registry
-from mdlearn.testing.composites import check_composite
+from mdlearn.testing.composites import check_composite, check_composite_certificate
 from mdlearn.testing.declaration import check_bounds, check_declaration, check_params, check_unknown_parameter
-from mdlearn.testing.own_parts import check_features, check_own_certificate, has_terms
 from mdlearn.testing.reference import (
-    CLOSE,
     GAMMA,
     ROUNDING,
     ReferenceObjective,
-    certificates_of_problems,
+    reference_certificates,
     reference_fit,
     reference_form,
+    reference_has_terms,
     reference_kernels,
+    reference_mapped,
     reference_moved,
     reference_rbf_matrix,
     reference_sample,
     reference_task,
-    require,
-    require_close,
-    required_error,
 )
+from mdlearn.testing.require import CLOSE, require, require_close, require_error
 
 
 def check_certificate(objective: Any) -> None:
     """Check that objective, lower bound and gap hold for the model's coefficients, also beside the defaults."""
-    if not has_terms(objective):
-        check_own_certificate(objective)
+    if not reference_has_terms(objective):
+        check_composite_certificate(objective)
         return
-    _check_values(objective, "")
+    _check_certificate_values(objective, "")
     moved = reference_moved(objective)
     if moved:
         at = ", ".join(f"{name}={value:g}" for name, value in moved.items())
-        _check_values(reference_task(objective, **moved), f" at {at}")
+        _check_certificate_values(reference_task(objective, **moved), f" at {at}")
 
 
-def _check_values(objective: Any, at: str) -> None:
+def _check_certificate_values(objective: Any, at: str) -> None:
     """Check the values of certificates, for parameters that `at` names."""
     for settings in reference_kernels(objective):
         X, y, counts = reference_sample(objective)
@@ -56,7 +58,7 @@ def _check_values(objective: Any, at: str) -> None:
             ReferenceObjective(objective, model, X, y, counts),
             f"{model.objective}, {settings['kernel']} kernel{at}",
         )
-        for j, certificate in enumerate(certificates_of_problems(model)):
+        for j, certificate in enumerate(reference_certificates(model)):
             held = judge.model_objective(j)
             require(
                 abs(certificate.objective - held) <= ROUNDING * judge.scale,
@@ -75,13 +77,13 @@ def _check_values(objective: Any, at: str) -> None:
 
 def check_perturbations(objective: Any) -> None:
     """Check that none of 100 random changes of the coefficients takes the objective below its lower bound."""
-    if not has_terms(objective):
+    if not reference_has_terms(objective):
         return  # part of the check before
     rng = np.random.default_rng(0)
     for settings in reference_kernels(objective):
         X, y, counts = reference_sample(objective)
         model = reference_fit(objective, X, y, sample_weight=counts, **settings)
-        judge, low = ReferenceObjective(objective, model, X, y, counts), certificates_of_problems(model)[0].lower_bound
+        judge, low = ReferenceObjective(objective, model, X, y, counts), reference_certificates(model)[0].lower_bound
         coef, b = judge.coefs[0], float(model.intercept_[0])
         for size in np.logspace(-6, 1, 100):
             step = size * (float(np.abs(coef).max()) or 1.0)
@@ -165,7 +167,7 @@ def check_string_labels(objective: Any) -> None:
     if kind not in ("labels", "some labels"):
         words = np.where(y > 0, "yes", "no")
         accepted = f"{number.objective}: strings are accepted as numbers; leave y to mdlearn"
-        required_error(TypeError, lambda: fit(objective, X, words), accepted)
+        require_error(TypeError, lambda: fit(objective, X, words), accepted)
         return
     for classes in (np.array(["no", "yes"]), np.array([False, True])):
         names = classes[y]
@@ -210,10 +212,10 @@ def check_model(objective: Any) -> None:
         require(hasattr(model, "coef_") == linear, f"{name}coef_ exists for the linear kernel, and only there")
         wanted = (p, d) if model._map is None else (p, *np.shape(getattr(model, "coef_", ()))[1:])
         require(not linear or model.coef_.shape == wanted, f"{name}coef_ needs the shape {wanted}")
-        judge = ReferenceObjective(objective, model, X, y, counts) if has_terms(objective) else None
+        judge = ReferenceObjective(objective, model, X, y, counts) if reference_has_terms(objective) else None
         plain = judge is not None and judge.terms.penalty == 0 and not judge.terms.coefficient_terms
         if judge is not None and judge.terms.ridge > 0 and plain:
-            _check_combination(model, X, judge.F, counts, name)
+            _check_model_combination(model, X, judge.F, counts, name)
         within = model.support_.shape[0] <= total
         if task.y not in ("some labels", "indicators"):
             within = within and model.n_support_.sum() == model.support_.shape[0]
@@ -235,7 +237,7 @@ def check_model(objective: Any) -> None:
         require(bool(model.history) and model.n_iter == len(model.history), f"{name}n_iter and history do not fit")
 
 
-def _check_combination(model: Any, X: np.ndarray, F: np.ndarray, counts: np.ndarray, name: str) -> None:
+def _check_model_combination(model: Any, X: np.ndarray, F: np.ndarray, counts: np.ndarray, name: str) -> None:
     """Check that w is a combination of the rows, where the norm is squared."""
     shape = model.intercept_.shape[0], X.shape[0]
     require(model.dual_coef_.shape == shape, f"{name}dual_coef_ needs the shape {shape}")
@@ -258,7 +260,7 @@ def check_three_classes(objective: Any) -> None:
         require(f.shape == (X.shape[0], 3), f"{name}decision_function needs one column per class; form() makes them")
         require(np.array_equal(model.predict(X), f.argmax(axis=1)), f"{name}predict is not the largest score")
         require(len(parts) == 3, f"{name}the certificate has {len(parts)} parts; form() needs one column per class")
-        if not has_terms(objective):
+        if not reference_has_terms(objective):
             continue
         judge = ReferenceObjective(objective, model, X, y, counts)
         for j, part in enumerate(parts):
@@ -267,6 +269,47 @@ def check_three_classes(objective: Any) -> None:
                 f"{name}part {j} of the certificate says {part.objective!r}, but terms() at the coefficients of class "
                 f"{j} give {judge.model_objective(j)!r}; column j of form() needs +1 where data.codes is j",
             )
+
+
+def check_features(objective: Any) -> None:
+    """Check an objective's own features: each row's depend on it alone, make decision values, and are saved."""
+    task = reference_task(objective)
+    X, y, counts = reference_sample(objective)
+    model = reference_fit(objective, X, y, sample_weight=counts)
+    place, named = model._map, task.feature_map
+    right = place is None if named is None else isinstance(place, named)
+    require(
+        right,
+        f"{task.name}: feature_map is {named and named.__name__}, but features() makes "
+        f"{'none' if place is None else type(place).__name__}; name that class, so that model files can be read",
+    )
+    if place is None or model._coef is None:
+        return
+    f = model.decision_function(X)
+    F = reference_mapped(model, X) if place.linear else f
+    one = partial(reference_mapped, model) if place.linear else model.decision_function
+    each = np.concatenate([one(row) for row in X[:, None]])
+    scale = np.maximum(1.0, np.abs(each))
+    require(
+        F.shape == each.shape and float((np.abs(F - each) / scale).max()) <= CLOSE,
+        f"{task.name}: {type(place).__name__}.{'features' if place.linear else 'scores'} of one row and of many rows "
+        "differ; let them depend on that row and on the attributes alone",
+    )
+    own = F @ model._coef[0] + model.intercept_[0] if place.linear else f
+    far = float((np.abs(own - f) / np.maximum(1.0, np.abs(f))).max())
+    require(
+        far <= CLOSE,
+        f"{task.name}: the features and decision_function differ by {far:.2g}; scores() and rows() need to belong to "
+        "features()",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.npz"
+        model.save(path)
+        again = load_with_notes(path, lambda kind, name: task)[0]
+    require(
+        np.array_equal(again.decision_function(X), f),
+        f"{task.name}: a model from its file predicts something else; encoded() needs to hold all that features() uses",
+    )
 
 
 CHECKS: tuple[Callable[[Any], None], ...] = (

@@ -1,4 +1,4 @@
-"""Composites of an objective, checked without a fit: all that its bound is made of, each part against plain numbers."""
+"""Composites of an objective, checked: all that its bound is made of without a fit, and the certificate of a fit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 from mdlearn.data.features.kernel_rounding import UNIT
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.composite_point import row_lengths
+from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.objectives.base import Objective
-from mdlearn.testing.reference import ROUNDING, reference_form, reference_sample, reference_task, require
+from mdlearn.testing.reference import ROUNDING, reference_fit, reference_form, reference_sample, reference_task
+from mdlearn.testing.require import require
 
 COEFFICIENT_SCALES = (0.1, 1.0, 10.0)
 """Lengths of random coefficients and slopes at which a composite is checked."""
@@ -40,25 +42,25 @@ def check_composite(objective: Any) -> None:
             return
         title = f"{task.name}: {type(form).__name__}"
         require(not form.unproven, f"{title} declares neither convex = True nor a residual; no fit of it can converge")
-        _check_value_at_zero(form, title)
-        _check_gradient(form, title)
-        _check_shape_of_h(form, title)
-        _check_prox(form, title)
+        _check_composite_at_zero(form, title)
+        _check_composite_gradient(form, title)
+        _check_composite_convexity(form, title)
+        _check_composite_prox(form, title)
         if form.convex:
-            _check_least(form, title)
+            _check_composite_least(form, title)
             order = np.random.default_rng(1).permutation(len(X))
             other = reference_form(task, X[order], y[order], task.default_bias, "linear")
-            _check_sizes(form, other, title)
+            _check_composite_sizes(form, other, title)
 
 
-def _random_coefficients(form: Composite, seed: int) -> Iterator[np.ndarray]:
+def _random_composite_coefficients(form: Composite, seed: int) -> Iterator[np.ndarray]:
     """Random coefficients at which a composite is checked, of several lengths."""
     rng = np.random.default_rng(seed)
     for scale in COEFFICIENT_SCALES:
         yield scale * rng.standard_normal(form.shape)
 
 
-def _check_value_at_zero(form: Composite, title: str) -> None:
+def _check_composite_at_zero(form: Composite, title: str) -> None:
     value = form.objective(form.at(np.zeros(form.shape)))
     require(
         abs(value - form.at_zero) <= ROUNDING * max(abs(value), abs(form.at_zero)),
@@ -66,9 +68,9 @@ def _check_value_at_zero(form: Composite, title: str) -> None:
     )
 
 
-def _check_gradient(form: Composite, title: str) -> None:
+def _check_composite_gradient(form: Composite, title: str) -> None:
     """Check every entry of a composite's gradient by the difference of two values."""
-    for W in _random_coefficients(form, 0):
+    for W in _random_composite_coefficients(form, 0):
         look = form.at(W)
         step = DIFFERENCE_STEP * max(1.0, float(np.abs(W).max()))
         for place in np.ndindex(*form.shape):
@@ -84,9 +86,9 @@ def _check_gradient(form: Composite, title: str) -> None:
             )
 
 
-def _check_shape_of_h(form: Composite, title: str) -> None:
+def _check_composite_convexity(form: Composite, title: str) -> None:
     """Check that h is convex, at random midpoints, and not below 0, where a composite declares that."""
-    for V, W in product(_random_coefficients(form, 2), _random_coefficients(form, 3)):
+    for V, W in product(_random_composite_coefficients(form, 2), _random_composite_coefficients(form, 3)):
         ends, middle = (form.at(V).value, form.at(W).value), form.at(0.5 * (V + W)).value
         mean = 0.5 * sum(ends)
         require(
@@ -100,9 +102,9 @@ def _check_shape_of_h(form: Composite, title: str) -> None:
         )
 
 
-def _check_prox(form: Composite, title: str) -> None:
+def _check_composite_prox(form: Composite, title: str) -> None:
     """Check that no entry of a composite's prox can be changed to a smaller penalty(W) + |W - V|^2 / (2 step)."""
-    for V, step in product(_random_coefficients(form, 6), (0.1, 1.0, 10.0)):
+    for V, step in product(_random_composite_coefficients(form, 6), (0.1, 1.0, 10.0)):
         W = form.prox(V.copy(), step)
 
         def value(U: np.ndarray, V: np.ndarray = V, step: float = step) -> float:
@@ -121,7 +123,7 @@ def _check_prox(form: Composite, title: str) -> None:
                 )
 
 
-def _check_least(form: Composite, title: str) -> None:
+def _check_composite_least(form: Composite, title: str) -> None:
     """Check a composite's `least` against a search over three coefficients, the others 0: no value is below it."""
     rng = np.random.default_rng(4)
     entries = list(np.ndindex(*form.shape))
@@ -146,7 +148,7 @@ def _check_least(form: Composite, title: str) -> None:
         )
 
 
-def _check_sizes(form: Composite, other: Composite, title: str) -> None:
+def _check_composite_sizes(form: Composite, other: Composite, title: str) -> None:
     """Check a composite's sizes against what another order of the rows does to its gradient, which is rounding alone.
 
     Also where terms cancel: next to a minimum of h.
@@ -158,7 +160,7 @@ def _check_sizes(form: Composite, other: Composite, title: str) -> None:
         return look.value, look.gradient.ravel()
 
     flat = minimize(value, np.zeros(form.shape).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
-    for W in [flat.reshape(form.shape), *_random_coefficients(form, 5)]:
+    for W in [flat.reshape(form.shape), *_random_composite_coefficients(form, 5)]:
         look = form.at(W)
         require(
             np.shape(look.sizes) == form.shape[:1],
@@ -171,3 +173,40 @@ def _check_sizes(form: Composite, other: Composite, title: str) -> None:
             f"{title}.at: sizes[{j}] is {look.sizes[j]!r}, but another order of the rows changes row {j} of the "
             f"gradient by {lost[j]!r}; sizes are the sums of the absolute values of its terms",
         )
+
+
+def check_composite_certificate(objective: Any) -> None:
+    """Check the certificate of an objective's own Composite: its value, and that nothing falls below its bound."""
+    found = _fitted_composite(objective)
+    if found is None:
+        return
+    model, form, W = found
+    certificate, rng = model.certificate, np.random.default_rng(0)
+    scale = max(abs(certificate.objective), abs(form.unit * form.at_zero))
+
+    def value(V: np.ndarray) -> float:
+        return float(form.unit * form.objective(form.at(V)))
+
+    require(
+        abs(certificate.objective - value(W)) <= ROUNDING * scale,
+        f"{model.objective}: the certificate says {certificate.objective!r}, but at() and penalty() give {value(W)!r} "
+        "at the model's coefficients; let them depend on W alone",
+    )
+    for size in np.logspace(-6, 1, 100):
+        V = W + size * (float(np.abs(W).max()) or 1.0) * rng.standard_normal(W.shape)
+        require(
+            value(V) >= certificate.lower_bound - ROUNDING * scale,
+            f"{model.objective}: other coefficients reach {value(V)!r}, below the certified bound "
+            f"{certificate.lower_bound!r}; least() is too high, or the smooth part is not convex",
+        )
+
+
+def _fitted_composite(objective: Any) -> tuple[Model, Composite, np.ndarray] | None:
+    """Fitted model of an objective's own Composite, its form and coefficients (p, k); None for other forms."""
+    X, y, _ = reference_sample(objective)
+    model = reference_fit(objective, X, y)
+    form = reference_form(reference_task(objective), X, y, model.bias, "linear")
+    if not isinstance(form, Composite):
+        return None
+    rows = model.coef_.T if model.bias == "none" else np.vstack([model.coef_.T, model.intercept_])
+    return model, form, rows

@@ -13,15 +13,8 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.forms.margin import BIASES
 from mdlearn.objectives.base import Parameter, Setting
-from mdlearn.testing.reference import (
-    reference_data,
-    reference_fit,
-    reference_sample,
-    reference_task,
-    require,
-    require_terms,
-    required_error,
-)
+from mdlearn.testing.reference import reference_data, reference_fit, reference_sample, reference_task
+from mdlearn.testing.require import require, require_error, require_terms
 
 
 def check_declaration(objective: Any) -> None:
@@ -52,7 +45,7 @@ def check_unknown_parameter(objective: Any) -> None:
     }
     for place, call in calls.items():
         accepted = f"{task.name}: {place} accepts no_such_parameter; let Objective.__init__ refuse it"
-        message = required_error(ValueError, call, accepted)
+        message = require_error(ValueError, call, accepted)
         missing = [name for name in task.parameters if name not in message]
         require(not missing, f"{task.name}: the message of {place} does not list {missing}: {message}")
 
@@ -69,10 +62,10 @@ def check_bounds(objective: Any) -> None:
         wrong = [math.nan, *(end for end in outside if math.isfinite(end))]
         for value in [*wrong, math.inf] if parameter.finite else wrong:
             refuse = f"{task.name}: {name}={value!r} is accepted; Parameter.check needs to refuse it"
-            message = required_error(ValueError, partial(fit, objective, X, y, **_as_argument(name, value)), refuse)
+            message = require_error(ValueError, partial(fit, objective, X, y, **_as_argument(name, value)), refuse)
             require(name in message, f"{task.name}: the refusal of {name}={value!r} does not name it: {message}")
         refuse = f"{task.name}: {name}='text' is accepted; Parameter.check needs to refuse it"
-        required_error(TypeError, partial(fit, objective, X, y, **_as_argument(name, "text")), refuse)
+        require_error(TypeError, partial(fit, objective, X, y, **_as_argument(name, "text")), refuse)
         for end in (high,) if parameter.strict else (low, high):
             if math.isfinite(end) or (end > 0 and not parameter.finite):
                 require_terms(reference_task(objective, **{name: end}), f" at {name}={end:g}, which its bounds allow")

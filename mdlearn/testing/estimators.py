@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.testing.reference import hold_clauses, require
+from mdlearn.testing.require import require, require_clauses
 
 
 def check_estimator(estimator: Any) -> None:
@@ -31,7 +31,7 @@ def check_estimator(estimator: Any) -> None:
         estimator_counts_rows_by_their_weights,
         estimator_repeats_itself,
     )
-    hold_clauses(f"estimator {type(estimator).__name__!r}", clauses, estimator)
+    require_clauses(f"estimator {type(estimator).__name__!r}", clauses, estimator)
 
 
 def estimator_keeps_scikit_learns_conventions(estimator: Any) -> None:

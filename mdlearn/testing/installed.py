@@ -29,7 +29,7 @@ SECONDS_PER_NAME = 600.0
 SECONDS_TO_EXIT_BY_ITSELF = 5.0
 """Wall seconds beyond the limit after which a process of checks that has not ended itself is ended."""
 CLAUSE_AT_LIMIT = re.compile(
-    r"^Timeout .*? in (\w+)\n  File [^\n]* in (?:hold_clauses|_fault_of_check)$", re.DOTALL | re.MULTILINE
+    r"^Timeout .*? in (\w+)\n  File [^\n]* in (?:require_clauses|_installed_fault)$", re.DOTALL | re.MULTILINE
 )
 """Clause in the traceback of a process of checks that ended itself at the limit: the last one that was called."""
 
@@ -95,16 +95,16 @@ def _installed_outcomes(time_limit: float) -> Iterator[CheckOutcome]:
             yield CheckOutcome(title, "plugin", record.entry, 0, (record.error or record.state,))
         for kind in CLAUSES:
             for name in getattr(record, kind + "s"):
-                yield CheckOutcome(title, kind, name, *_checked_in_process(kind, name, time_limit))
+                yield CheckOutcome(title, kind, name, *_installed_outcome_by_process(kind, name, time_limit))
 
 
-def _checked_in_process(kind: str, name: str, time_limit: float) -> tuple[int, tuple[str, ...]]:
+def _installed_outcome_by_process(kind: str, name: str, time_limit: float) -> tuple[int, tuple[str, ...]]:
     """Number of clauses that hold for an installed name, and its faults, found out by another process."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         call = (
             f"import faulthandler, sys; faulthandler.dump_traceback_later({time_limit!r}, exit=True); "
-            "from mdlearn.testing.installed import check_name; check_name(*sys.argv[1:])"
+            "from mdlearn.testing.installed import check_installed_name; check_installed_name(*sys.argv[1:])"
         )
         slow = f"its checks took more than {time_limit:g} s and were ended"
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -131,16 +131,16 @@ def _checked_in_process(kind: str, name: str, time_limit: float) -> tuple[int, t
     return 0, (f"the process of its checks ended with status {done.returncode} ({last})",)
 
 
-def check_name(kind: str, name: str, answer: str) -> None:
+def check_installed_name(kind: str, name: str, answer: str) -> None:
     """Check one installed name, and write to the file `answer` how many clauses hold and what is wrong."""
     clauses = CLAUSES[kind]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)
-        faults = [fault for clause in clauses if (fault := _fault_of_check(clause, name))]
+        faults = [fault for clause in clauses if (fault := _installed_fault(clause, name))]
     Path(answer).write_text(json.dumps([len(clauses) - len(faults), faults]), encoding="utf-8")
 
 
-def _fault_of_check(clause: Callable[[str], None], name: str) -> str | None:
+def _installed_fault(clause: Callable[[str], None], name: str) -> str | None:
     """Fault of an installed part in one clause: text of the error; None where it holds. Warnings of fits are none."""
     try:
         with warnings.catch_warnings():

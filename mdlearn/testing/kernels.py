@@ -12,7 +12,7 @@ from mdlearn.data.kernel_functions import KernelFunction, kernel_function_takes_
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.objectives.base import Parameter
 from mdlearn.plugins.registry import registry
-from mdlearn.testing.reference import CLOSE, hold_clauses, require
+from mdlearn.testing.require import CLOSE, require, require_clauses
 
 SEMIDEFINITE = 1e-8
 """Share of the largest eigenvalue of a kernel's matrix down to which a negative one is rounding."""
@@ -41,7 +41,7 @@ def check_kernel(kernel: Any, X: np.ndarray | None = None) -> None:
         One sentence: the clause that does not hold, and the fewest rows with which it does not.
     """
     cls = registry().kernels[kernel] if isinstance(kernel, str) else kernel
-    hold_clauses(f"kernel {getattr(cls, 'name', cls.__name__)!r}", KERNEL_CLAUSES, cls, _rows_for(X, cls))
+    require_clauses(f"kernel {getattr(cls, 'name', cls.__name__)!r}", KERNEL_CLAUSES, cls, _checked_kernel_rows(X, cls))
 
 
 def kernel_declares_parameters(cls: type[KernelFunction], X: np.ndarray) -> None:
@@ -56,12 +56,13 @@ def kernel_declares_parameters(cls: type[KernelFunction], X: np.ndarray) -> None
 
 def kernel_repeats_itself(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check that a kernel called twice with the same rows returns the same bits."""
-    first, second = _block_values(cls, X, X), _block_values(cls, X, X)
+    first, second = _checked_kernel_values(cls, X, X), _checked_kernel_values(cls, X, X)
     if not np.array_equal(first, second):
         i, j = np.argwhere(first != second)[0]
         raise AssertionError(
             f"k(a, b) is {float(first[i, j])!r} at first and {float(second[i, j])!r} in the next call, for "
-            f"a = {_shown_row(X[i])}, b = {_shown_row(X[j])}; draw no random numbers and keep no state",
+            f"a = {_shown_checked_kernel_row(X[i])}, b = {_shown_checked_kernel_row(X[j])}; draw no random numbers "
+            "and keep no state"
         )
 
 
@@ -69,27 +70,28 @@ def kernel_is_symmetric(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check that k(a, b) of a kernel is k(b, a), for single rows."""
     for a in X:
         for b in X:
-            ahead, back = _single_value(cls, a, b), _single_value(cls, b, a)
+            ahead, back = _checked_kernel_value(cls, a, b), _checked_kernel_value(cls, b, a)
             require(
                 abs(ahead - back) <= SAME_VALUE * max(abs(ahead), abs(back)),
-                f"k(a, b) is {ahead!r} and k(b, a) is {back!r} for a = {_shown_row(a)}, b = {_shown_row(b)}",
+                f"k(a, b) is {ahead!r} and k(b, a) is {back!r} for a = {_shown_checked_kernel_row(a)}, "
+                f"b = {_shown_checked_kernel_row(b)}",
             )
 
 
 def kernel_compares_two_rows(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check that values of a kernel do not depend on the block that they are computed in."""
-    single = np.array([[_single_value(cls, a, b) for b in X] for a in X])
+    single = np.array([[_checked_kernel_value(cls, a, b) for b in X] for a in X])
     n, long = len(X), np.resize(np.arange(len(X)), LONG_BLOCK)
     some = np.arange(min(n, 7))
     for left, right in ((np.arange(n), np.arange(n)), (some, np.arange(n)), (long, some), (some, long)):
-        wanted, found = single[np.ix_(left, right)], _block_values(cls, X[left], X[right])
+        wanted, found = single[np.ix_(left, right)], _checked_kernel_values(cls, X[left], X[right])
         off = np.abs(found - wanted) > SAME_VALUE * np.abs(single).max()
         if off.any():
             i, j = np.argwhere(off)[0]
             raise AssertionError(
                 f"k(a, b) is {float(wanted[i, j])!r} alone, and {float(found[i, j])!r} as entry ({i}, {j}) of a block "
-                f"of {len(left)} and {len(right)} rows, for a = {_shown_row(X[left[i]])}, "
-                f"b = {_shown_row(X[right[j]])}",
+                f"of {len(left)} and {len(right)} rows, for a = {_shown_checked_kernel_row(X[left[i]])}, "
+                f"b = {_shown_checked_kernel_row(X[right[j]])}"
             )
 
 
@@ -97,7 +99,7 @@ def kernel_is_semidefinite(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check that the matrix of a kernel has no negative eigenvalue; else rows are left out while it has one."""
 
     def lowest(rows: np.ndarray) -> float:
-        values = np.linalg.eigvalsh(_block_values(cls, rows, rows))
+        values = np.linalg.eigvalsh(_checked_kernel_values(cls, rows, rows))
         return 0.0 if values[0] >= -SEMIDEFINITE * np.abs(values).max() else float(values[0])
 
     if lowest(X) == 0.0:
@@ -110,7 +112,7 @@ def kernel_is_semidefinite(cls: type[KernelFunction], X: np.ndarray) -> None:
         else:
             i += 1
     raise AssertionError(
-        f"the matrix of {len(X)} rows has the eigenvalue {lowest(X)!r}, which needs to be >= 0: {X.tolist()}",
+        f"the matrix of {len(X)} rows has the eigenvalue {lowest(X)!r}, which needs to be >= 0: {X.tolist()}"
     )
 
 
@@ -118,14 +120,14 @@ def kernel_makes_a_model(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check that an SVM with a kernel converges, and that its decision values are sums of kernel values."""
     y = np.arange(len(X)) % 2
     if kernel_function_takes_objects(cls):
-        G = _block_values(cls, X, X)
+        G = _checked_kernel_values(cls, X, X)
         model, Z, shown = fit("svm", G, y, kernel="precomputed"), X[::-1], G[::-1]
     else:
-        model = fit("svm", X, y, kernel=lambda A, B: _block_values(cls, np.asarray(A), np.asarray(B)))
+        model = fit("svm", X, y, kernel=lambda A, B: _checked_kernel_values(cls, np.asarray(A), np.asarray(B)))
         Z = shown = 0.5 * (X[:-1] + X[1:])
     require(model.certificate.converged, f"an SVM with this kernel ends at the gap {model.certificate.gap:.2g}")
     f = model.decision_function(shown)
-    wanted = _block_values(cls, Z, X) @ model.dual_coef_[0] + model.intercept_[0]
+    wanted = _checked_kernel_values(cls, Z, X) @ model.dual_coef_[0] + model.intercept_[0]
     far = float(np.abs(f - wanted).max())
     require(far <= CLOSE * max(1.0, float(np.abs(wanted).max())), f"decision values of one model differ by {far:.2g}")
 
@@ -136,11 +138,13 @@ def kernel_stores_its_rows(cls: type[KernelFunction], X: np.ndarray) -> None:
         return
     again = cls().decoded(dict(cls().encoded(list(X))))
     require(isinstance(again, list) and len(again) == len(X), "decoded needs to return a list of as many objects")
-    same = np.array_equal(_block_values(cls, _object_array(again), X), _block_values(cls, X, X))
+    same = np.array_equal(
+        _checked_kernel_values(cls, _checked_kernel_objects(again), X), _checked_kernel_values(cls, X, X)
+    )
     require(same, "objects that went through encoded and decoded have other kernel values")
 
 
-def _shown_row(row: Any) -> Any:
+def _shown_checked_kernel_row(row: Any) -> Any:
     """Row of a kernel's checks as an error shows it."""
     return row.tolist() if isinstance(row, np.ndarray) else f"{row!r:.60}"
 
@@ -157,12 +161,12 @@ KERNEL_CLAUSES = (
 """Clauses of the contract of kernels, in the order in which `check_kernel` goes through them."""
 
 
-def _rows_for(X: Any, cls: type[KernelFunction]) -> np.ndarray:
+def _checked_kernel_rows(X: Any, cls: type[KernelFunction]) -> np.ndarray:
     """Rows for the checks of a kernel; an array of objects where it compares such."""
     if kernel_function_takes_objects(cls):
         given = list(cls.examples if X is None else X)
         require(len(given) >= FEWEST_OBJECTS, f"the checks need {FEWEST_OBJECTS} objects, as X or as its examples")
-        return _object_array(given)
+        return _checked_kernel_objects(given)
     if X is not None:
         return np.array(X, dtype=float)
     rng = np.random.default_rng(0)
@@ -171,7 +175,7 @@ def _rows_for(X: Any, cls: type[KernelFunction]) -> np.ndarray:
     return found
 
 
-def _object_array(objects: Any) -> np.ndarray:
+def _checked_kernel_objects(objects: Any) -> np.ndarray:
     """Array of objects for a kernel's checks; lists of one length would else become a matrix."""
     found = np.empty(len(objects), dtype=object)
     for i, one in enumerate(objects):
@@ -179,7 +183,7 @@ def _object_array(objects: Any) -> np.ndarray:
     return found
 
 
-def _block_values(cls: type[KernelFunction], A: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _checked_kernel_values(cls: type[KernelFunction], A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Values of a kernel with its defaults, checked as in a fit; rows are lent for reading only."""
     kernel: Kernel = make_plugin_kernel(cls, {}, float(len(A)))
     return kernel.block(
@@ -187,8 +191,8 @@ def _block_values(cls: type[KernelFunction], A: np.ndarray, B: np.ndarray) -> np
     )
 
 
-def _single_value(cls: type[KernelFunction], a: np.ndarray, b: np.ndarray) -> float:
+def _checked_kernel_value(cls: type[KernelFunction], a: np.ndarray, b: np.ndarray) -> float:
     """Value of a kernel for two rows."""
     if kernel_function_takes_objects(cls):
-        return float(_block_values(cls, _object_array([a]), _object_array([b]))[0, 0])
-    return float(_block_values(cls, a[None], b[None])[0, 0])
+        return float(_checked_kernel_values(cls, _checked_kernel_objects([a]), _checked_kernel_objects([b]))[0, 0])
+    return float(_checked_kernel_values(cls, a[None], b[None])[0, 0])

@@ -1,10 +1,9 @@
-"""Reference that the checks share: data, tight fits, declared terms evaluated in plain NumPy, and demands."""
+"""Reference that the checks share: data, tight fits, declared terms evaluated in plain NumPy."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,15 @@ from mdlearn.forms.proof import Certificate
 from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.numerics.interruptible import finished
-from mdlearn.objectives.base import Objective, Parameter, Terms
+from mdlearn.objectives.base import Objective, Parameter
 from mdlearn.objectives.declaration import resolved_parameters
 from mdlearn.plugins.registry import find, objective_with_params
+from mdlearn.testing.require import require
 
 TOL = 1e-15
 """Gap asked for, beyond what rounding allows: decision values differ by up to sqrt(2 (P - D)) |phi(x)|."""
 REACHED = 1e-11
 """Gap demanded."""
-CLOSE = 1e-6
-"""Largest difference of two decision values, in units of max(1, |f|)."""
 ROUNDING = 1e-9
 """Relative difference allowed between two evaluations of one objective value."""
 GAMMA = 0.5
@@ -133,7 +131,7 @@ def _reference_coefficient_term(term: CoefficientTerm, coef: np.ndarray) -> floa
     return float(sum(weight * np.linalg.norm(v[labels == name]) for weight, name in zip(weights, names)))
 
 
-def certificates_of_problems(model: Model) -> tuple[Certificate, ...]:
+def reference_certificates(model: Model) -> tuple[Certificate, ...]:
     """Certificates of a model for the reference, one for each of its problems."""
     return model.certificate.parts or (model.certificate,)
 
@@ -142,6 +140,11 @@ def reference_task(objective: Any, **given: float) -> Objective:
     """Instance of the objective to check, with some parameters replaced."""
     found = find("objective", objective)
     return objective_with_params(found, given)
+
+
+def reference_has_terms(objective: Any) -> bool:
+    """Whether an objective is declared by `terms`, rather than by parts of its own."""
+    return type(reference_task(objective)).terms is not Objective.terms
 
 
 def reference_moved(objective: Any) -> dict[str, float]:
@@ -164,7 +167,7 @@ def reference_kernels(objective: Any) -> tuple[dict[str, Any], ...]:
     return KERNELS if reference_task(objective).kernels else KERNELS[:1]
 
 
-def title_of(objective: Any) -> str:
+def reference_title(objective: Any) -> str:
     """Name of an objective to check against the reference, with the parameters given to it, as pytest shows it."""
     task = reference_task(objective)
     return "-".join([task.name, *(f"{name}={value:g}" for name, value in task.given.items())])
@@ -250,64 +253,3 @@ def reference_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any)
         "that can be solved to rounding; the declared terms are not what form() writes, or the engine is wrong",
     )
     return model
-
-
-def require(holds: bool, message: str) -> None:
-    """Demand in a check against the reference: raise AssertionError, with `message`, unless `holds`."""
-    # Not the assert statement: these checks also hold under python -O.
-    if not holds:
-        raise AssertionError(message)
-
-
-def hold_clauses(title: str, clauses: Sequence[Callable[..., None]], *subject: Any) -> None:
-    """Demand that all clauses of a contract hold; the sentence on the first that does not begins with its name."""
-    for clause in clauses:
-        try:
-            clause(*subject)
-        except Exception as error:
-            kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            told = " ".join([f"{kind}{error}", *getattr(error, "__notes__", ())])
-            raise AssertionError(f"{title}: {clause.__name__} does not hold: {told}") from error
-
-
-def require_close(first: tuple[Model, np.ndarray], second: tuple[Model, np.ndarray], message: str) -> None:
-    """Demand in a check against the reference that models agree on the rows that go with each."""
-    f, g = first[0].decision_function(first[1]), second[0].decision_function(second[1])
-    require(f.shape == g.shape, f"{first[0].objective}: {message} (shapes {f.shape} and {g.shape})")
-    worst = float((np.abs(f - g) / np.maximum(1.0, np.abs(g))).max())
-    require(worst <= CLOSE, f"{first[0].objective}: {message} (decision values differ by {worst:.2g})")
-
-
-def require_terms(task: Objective, where: str = "") -> None:
-    """Demand in a check against the reference: `terms` is convex and readable, or the task has its own form."""
-    if type(task).terms is Objective.terms:
-        own = type(task).form is not Objective.form or type(task).problem is not Objective.problem
-        require(own, f"{task.name}: neither terms() nor form() is written; write one of them")
-        return
-    try:
-        terms = task.terms(resolved_parameters(task, 40.0), 40.0)
-    except Exception as error:
-        told = str(error) if isinstance(error, UndeclaredParameter) else repr(error)
-        raise AssertionError(f"{task.name}: terms() raises an error of its own{where}: {told}") from error
-    require(isinstance(terms, Terms), f"{task.name}: terms() returns {terms!r}{where}; return Terms(...)")
-    for name in ("variance", "mean"):
-        value = getattr(terms, name)
-        right = isinstance(value, (int, float)) and 0 <= value < math.inf
-        require(right, f"{task.name}: Terms.{name} is {value!r}{where}; it needs to be finite and >= 0")
-    right = isinstance(terms.loss, tuple) and all(isinstance(term, Term) for term in terms.loss)
-    require(
-        right,
-        f"{task.name}: Terms.loss is {terms.loss!r}{where}; it needs to be a tuple of HingeTerm, "
-        "LogisticTerm, or what GivenLoss.terms returns",
-    )
-
-
-def required_error(kind: type[Exception], call: Callable[[], Any], told: str) -> str:
-    """Text of the error that a call must raise in a check against the reference."""
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    except Exception as error:
-        raise AssertionError(f"{told} with {kind.__name__}, not {error!r}") from error
-    raise AssertionError(told)

@@ -24,16 +24,8 @@ from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.seeds import SeededRng
 from mdlearn.plugins.registry import registered_solver, registry
 from mdlearn.solvers.base import Offer, Report, Solver
-from mdlearn.testing.reference import (
-    GAMMA,
-    ROUNDING,
-    TOL,
-    hold_clauses,
-    reference_form,
-    reference_sample,
-    reference_task,
-    require,
-)
+from mdlearn.testing.reference import GAMMA, ROUNDING, TOL, reference_form, reference_sample, reference_task
+from mdlearn.testing.require import require, require_clauses
 
 MOST_OBJECTIVES = 3
 """Objectives, among those that a solver takes, on whose problems it is tried."""
@@ -95,12 +87,12 @@ def check_solver(solver: Any, objectives: Any = None) -> None:
     found = registry().solvers[solver] if isinstance(solver, str) else solver
     engine = registered_solver(found)
     title = f"solver {engine.name!r}"
-    hold_clauses(title, (solver_declares_options,), engine)
+    require_clauses(title, (solver_declares_options,), engine)
     trials = _trials_of_solver(engine, registry().objectives if objectives is None else objectives)
-    forms = _forms_for_solver(registry().objectives if objectives is None else objectives)
-    hold_clauses(title, (solver_claims_what_it_takes,), engine, forms)
+    forms = _solver_trials_of_objectives(registry().objectives if objectives is None else objectives)
+    require_clauses(title, (solver_claims_what_it_takes,), engine, forms)
     require(bool(trials), f"{title}: no registered objective, at its defaults, is a problem that it takes")
-    hold_clauses(title, SOLVER_CLAUSES, engine, trials)
+    require_clauses(title, SOLVER_CLAUSES, engine, trials)
 
 
 def solver_declares_options(engine: Solver) -> None:
@@ -136,18 +128,18 @@ def solver_claims_what_it_takes(engine: Solver, trials: Iterable[SolverTrial]) -
 def solver_comes_to_an_end(engine: Solver, trials: list[SolverTrial]) -> None:
     """Check that an engine either reports or ends, and that its arithmetic does not fail."""
     for trial in trials:
-        for _ in _reports_of_solver(engine, trial):
+        for _ in _solver_trial_reports(engine, trial):
             pass
 
 
 def solver_reports_its_points(engine: Solver, trials: list[SolverTrial]) -> None:
     """Check that an engine's reports have the objective of their own points, and bounds below the optimum."""
     for trial in trials:
-        parts = _optima(engine, trial)
-        for n, (j, problem, report) in enumerate(_reports_of_solver(engine, trial)):
+        parts = _solver_trial_optima(engine, trial)
+        for n, (j, problem, report) in enumerate(_solver_trial_reports(engine, trial)):
             where, (value, low) = f"{trial.words}: report {n}", parts[j]
             room = ESTIMATE * max(abs(value), 0.01 * abs(problem.at_zero), np.finfo(float).tiny)
-            true = _value_at_point(problem, report)
+            true = _solver_trial_value(problem, report)
             require(
                 abs(report.objective - true) <= ESTIMATE * max(abs(true), abs(problem.at_zero)),
                 f"{where} has the objective {report.objective:.10g}, but at its point it is {true:.10g}; report the "
@@ -176,7 +168,7 @@ def solver_reaches_the_optimum(engine: Solver, trials: list[SolverTrial]) -> Non
                 f"{certificate.gap:.2g}, where the optimum can be reached to rounding",
             )
             continue
-        optimum = sum(value for value, _ in _optima(engine, trial))
+        optimum = sum(value for value, _ in _solver_trial_optima(engine, trial))
         zero = sum(float(problem.unit * problem.at_zero) for problem in problems)
         require(
             certificate.objective <= zero - INEXACT_SHARE * (zero - optimum),
@@ -194,10 +186,10 @@ def solver_repeats_itself(engine: Solver, trials: list[SolverTrial]) -> None:
             for seed in (1, 2):
                 np.random.seed(seed)  # noqa: NPY002
                 random.seed(seed)
-                before = _global_generators()
+                before = _solver_trial_generators()
                 answers.append(trial.fitted(engine).decision_function(trial.arguments[1]))
                 require(
-                    before == _global_generators(),
+                    before == _solver_trial_generators(),
                     f"{trial.words}: it draws from a global generator; the argument rng is the one to draw from",
                 )
                 trials[-1].fitted(engine)
@@ -211,19 +203,14 @@ def solver_repeats_itself(engine: Solver, trials: list[SolverTrial]) -> None:
         random.setstate(kept[1])
 
 
-SOLVER_CLAUSES = (
-    solver_comes_to_an_end,
-    solver_reports_its_points,
-    solver_reaches_the_optimum,
-    solver_repeats_itself,
-)
+SOLVER_CLAUSES = (solver_comes_to_an_end, solver_reports_its_points, solver_reaches_the_optimum, solver_repeats_itself)
 """Clauses of the contract of engines, in the order in which `check_solver` goes through them."""
 
 
 def _trials_of_solver(engine: Solver, objectives: Iterable[Any]) -> list[SolverTrial]:
     """Small problems that an engine takes, of the first few objectives, the smallest ones first."""
     found: dict[Any, list[SolverTrial]] = {}
-    for trial in _forms_for_solver(objectives):
+    for trial in _solver_trials_of_objectives(objectives):
         if engine_takes_form(type(engine), trial.form):
             objective = trial.arguments[0]
             if objective not in found and len(found) == MOST_OBJECTIVES:
@@ -232,7 +219,7 @@ def _trials_of_solver(engine: Solver, objectives: Iterable[Any]) -> list[SolverT
     return [trial for trials in found.values() for trial in trials]
 
 
-def _forms_for_solver(objectives: Iterable[Any]) -> Iterator[SolverTrial]:
+def _solver_trials_of_objectives(objectives: Iterable[Any]) -> Iterator[SolverTrial]:
     """Small problems of objectives for a solver, whether it takes them or not."""
     for objective in objectives:
         task = reference_task(objective)
@@ -254,7 +241,7 @@ def _forms_for_solver(objectives: Iterable[Any]) -> Iterator[SolverTrial]:
                 yield SolverTrial(f"{task.name}, {len(X)} rows, {words}", form, (objective, X, y), given)
 
 
-def _reports_of_solver(engine: Solver, trial: SolverTrial) -> Iterator[tuple[int, Problem, Report]]:
+def _solver_trial_reports(engine: Solver, trial: SolverTrial) -> Iterator[tuple[int, Problem, Report]]:
     """Reports of an engine with the numbers of their problems; too many heartbeats are a fault."""
     checked, form = CheckedEngine(engine), trial.form
     options = checked.check_options({})
@@ -279,13 +266,13 @@ def _reports_of_solver(engine: Solver, trial: SolverTrial) -> Iterator[tuple[int
         require(not checked.broke, f"{trial.words}: its work {checked.broke}")
 
 
-def _global_generators() -> tuple[bytes, int, Any]:
+def _solver_trial_generators() -> tuple[bytes, int, Any]:
     """States of the global generators, from which no solver draws."""
     state: Any = np.random.get_state()  # noqa: NPY002
     return state[1].tobytes(), state[2], random.getstate()
 
 
-def _value_at_point(problem: Problem, report: Report) -> float:
+def _solver_trial_value(problem: Problem, report: Report) -> float:
     """Objective at the coefficients of a solver's point; as reported where it has none of its own."""
     point = report.point
     if not isinstance(problem, ColumnProblem) or not isinstance(point, Point) or point.coef is None:
@@ -295,7 +282,7 @@ def _value_at_point(problem: Problem, report: Report) -> float:
     return primal_objective(column, z, form.norm(point.coef, point.intercept))[0]
 
 
-def _optima(engine: Solver, trial: SolverTrial) -> list[tuple[float, float]]:
+def _solver_trial_optima(engine: Solver, trial: SolverTrial) -> list[tuple[float, float]]:
     """Objective and lower bound of every problem of a solver's trial, by solver "auto", in the units of reports."""
     own = getattr(trial.form, "engine", None) == engine.name  # a problem that no other engine takes
     certificate = trial.fitted(engine if own else "auto").certificate

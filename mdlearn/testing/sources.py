@@ -11,7 +11,7 @@ from mdlearn.data.row_blocks.source import RowBlocks, Tree, paired
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.numerics.interruptible import finished
 from mdlearn.plugins.registry import registry
-from mdlearn.testing.reference import hold_clauses, require
+from mdlearn.testing.require import require, require_clauses
 
 
 def check_source(source: Any, X: Any = None, y: Any = None, weight: Any = None) -> None:
@@ -40,12 +40,12 @@ def check_source(source: Any, X: Any = None, y: Any = None, weight: Any = None) 
         source = RowBlocks(source)
     cls = source if isinstance(source, type) else type(source)
     title = f"source {getattr(cls, 'name', cls.__name__)!r}"
-    hold_clauses(title, (source_leaves_arrays_alone,), cls)
+    require_clauses(title, (source_leaves_arrays_alone,), cls)
     if cls is source:
         return
-    hold_clauses(title, (source_gives_the_same_again, source_adds_up_in_pairs), source)
+    require_clauses(title, (source_gives_the_same_again, source_adds_up_in_pairs), source)
     if X is not None:
-        hold_clauses(title, (source_gives_all_rows,), source, X, y, weight)
+        require_clauses(title, (source_gives_all_rows,), source, X, y, weight)
 
 
 def source_leaves_arrays_alone(cls: type[RowBlocks]) -> None:
@@ -59,22 +59,25 @@ def source_leaves_arrays_alone(cls: type[RowBlocks]) -> None:
 
 def source_gives_the_same_again(source: RowBlocks) -> None:
     """Check that a source gives the same rows in the same blocks in every pass, also after one that was given up."""
-    first = _pass_over(source).blocks
-    given_up = source.reduced(_collected_block)
+    first = _checked_source_pass(source).blocks
+    given_up = source.reduced(_checked_source_block)
     next(given_up, None)
     given_up.close()
-    for which, blocks in (("second", _pass_over(source).blocks), ("third", _pass_over(source).blocks)):
+    for which, blocks in (
+        ("second", _checked_source_pass(source).blocks),
+        ("third", _checked_source_pass(source).blocks),
+    ):
         require(
             len(blocks) == len(first),
             f"the first pass has {len(first)} blocks, the {which} one {len(blocks)}; begin anew in every pass",
         )
         for j, (one, other) in enumerate(zip(first, blocks)):
-            _require_same_rows(one, other, f"block {j}", "the first pass", f"the {which} one")
+            _require_same_source_rows(one, other, f"block {j}", "the first pass", f"the {which} one")
 
 
 def source_adds_up_in_pairs(source: RowBlocks) -> None:
     """Check that `reduced` of a source numbers blocks from 0, and adds up neighbours in pairs and pairs of pairs."""
-    found = _pass_over(source)
+    found = _checked_source_pass(source)
     n = len(found.blocks)
     require(
         list(found.numbers) == list(range(n)),
@@ -82,7 +85,7 @@ def source_adds_up_in_pairs(source: RowBlocks) -> None:
     )
     tree = Tree()
     for number in range(n):
-        tree.push(CollectedBlocks(number, (number,), ()))
+        tree.push(CheckedSourceBlocks(number, (number,), ()))
     wanted = tree.total()
     require(
         found.order == wanted.order,
@@ -92,16 +95,16 @@ def source_adds_up_in_pairs(source: RowBlocks) -> None:
 
 def source_gives_all_rows(source: RowBlocks, X: Any, y: Any, weight: Any) -> None:
     """Check that a source gives each of the rows that it was made of, with its own label and weight."""
-    blocks = _pass_over(source).blocks
+    blocks = _checked_source_pass(source).blocks
     found = tuple(np.concatenate(parts) for parts in zip(*blocks))
-    rows = _plain_rows(X)
+    rows = _checked_source_rows(X)
     wanted = rows, np.asarray(y), np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)
     require(
         len(found[0]) == len(rows),
         f"the blocks have {[len(block[0]) for block in blocks]} rows, {sum(len(block[0]) for block in blocks)} in all; "
         f"{len(rows)} were given",
     )
-    _require_same_rows(wanted, found, "all rows", "what was given", "the source")
+    _require_same_source_rows(wanted, found, "all rows", "what was given", "the source")
 
 
 BlockParts = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -109,46 +112,48 @@ BlockParts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class CollectedBlocks:
+class CheckedSourceBlocks:
     """Collected blocks of a pass over a source that is checked, and the order in which they were added up."""
 
     order: Any  # number of a block, or the orders of two sums
     numbers: tuple[int, ...]
     blocks: tuple[BlockParts, ...]
 
-    def __add__(self, other: CollectedBlocks) -> CollectedBlocks:
-        return CollectedBlocks((self.order, other.order), self.numbers + other.numbers, self.blocks + other.blocks)
+    def __add__(self, other: CheckedSourceBlocks) -> CheckedSourceBlocks:
+        return CheckedSourceBlocks((self.order, other.order), self.numbers + other.numbers, self.blocks + other.blocks)
 
 
-def _pass_over(source: RowBlocks) -> CollectedBlocks:
+def _checked_source_pass(source: RowBlocks) -> CheckedSourceBlocks:
     """All blocks of one pass over a source; it needs to have any, with the same number of columns."""
-    found = finished(source.reduced(_collected_block))
-    require(isinstance(found, CollectedBlocks), f"reduced returns {found!r}, the sum of what make returned is needed")
+    found = finished(source.reduced(_checked_source_block))
+    require(
+        isinstance(found, CheckedSourceBlocks), f"reduced returns {found!r}, the sum of what make returned is needed"
+    )
     widths = [block[0].shape[1] for block in found.blocks]
     require(len(set(widths)) == 1, f"the blocks have {widths} columns; all need the same")
     return found
 
 
-def _collected_block(number: int, block: Any) -> CollectedBlocks:
+def _checked_source_block(number: int, block: Any) -> CheckedSourceBlocks:
     """Return one block of a source, checked and copied: the source may use its arrays again."""
     X, y, *rest = paired(block)
-    rows, labels = _plain_rows(X), np.array(y)
+    rows, labels = _checked_source_rows(X), np.array(y)
     weights = np.array(rest[0], dtype=float) if rest and rest[0] is not None else np.ones(len(rows))
     for name, column in (("labels", labels), ("weights", weights)):
         require(
             column.shape == rows.shape[:1],
             f"block {number} has {len(rows)} rows and {name} of shape {column.shape}; one for each row is needed",
         )
-    return CollectedBlocks(number, (number,), ((rows, labels, weights),))
+    return CheckedSourceBlocks(number, (number,), ((rows, labels, weights),))
 
 
-def _plain_rows(X: Any) -> np.ndarray:
+def _checked_source_rows(X: Any) -> np.ndarray:
     """Rows of a block as a dense copy in float64."""
     return np.array(check_rows(X).block(slice(None)))
 
 
-def _require_same_rows(first: Any, second: Any, where: str, one: str, other: str) -> None:
-    """Demand that two readings of a source agree in every row."""
+def _require_same_source_rows(first: Any, second: Any, where: str, one: str, other: str) -> None:
+    """Require that two readings of a source agree in every row."""
     counts = len(first[0]), len(second[0])
     require(counts[0] == counts[1], f"{where}: {one} has {counts[0]} rows, {other} {counts[1]}")
     for name, a, b in zip(("the columns", "the label", "the weight"), first, second):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import mdlearn
 from mdlearn.cli import main
 from mdlearn.experiments import compare
-from mdlearn.experiments.data_sets import DataSet, find_sets, load, split_data_set
+from mdlearn.experiments.data_set_files import DataSet, find_data_sets, load_data_set, split_data_set
 from mdlearn.objectives.svm import SVM
 from mdlearn.plugins.registry import registry
 from mdlearn.selection.metrics import auc, average_ranks, f1_macro
@@ -53,16 +53,16 @@ def run(folder, *options, objectives=NAMES):
 
 
 def test_files_of_every_kind(folder):
-    assert list(find_sets(str(folder))) == ["dense", "sparse", "three"]
-    assert load(folder / "dense.npz").shape == (40, 3, 2)
-    assert load(folder / "sparse.npz").shape == (60, 8, 2)
-    assert load(folder / "three.npz").shape[2] == 3
+    assert list(find_data_sets(str(folder))) == ["dense", "sparse", "three"]
+    assert load_data_set(folder / "dense.npz").shape == (40, 3, 2)
+    assert load_data_set(folder / "sparse.npz").shape == (60, 8, 2)
+    assert load_data_set(folder / "three.npz").shape[2] == 3
     pytest.importorskip("sklearn", reason="svmlight files are read with scikit-learn")
     (folder / "text.svm").write_text("1 1:0.5 3:2\n-1 2:1\n1 1:0.25\n-1 3:1\n")
-    assert load(find_sets(str(folder))["text"]).shape == (4, 3, 2)
+    assert load_data_set(find_data_sets(str(folder))["text"]).shape == (4, 3, 2)
     (folder / "dense.libsvm").write_text("1 1:1\n")
     with pytest.raises(ValueError, match="two files of the data set dense"):
-        find_sets(str(folder))
+        find_data_sets(str(folder))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_files_of_every_kind(folder):
 def test_rows_and_labels_that_do_not_fit(tmp_path, change, match):
     np.savez(tmp_path / "set.npz", **{"X": np.ones((40, 3)), "y": np.arange(40) % 2, **change})
     with pytest.raises(ValueError, match=match):
-        load(tmp_path / "set.npz")
+        load_data_set(tmp_path / "set.npz")
 
 
 @pytest.mark.parametrize(("array", "value"), [("indices", 10**6), ("indices", -5), ("indptr", 10**6), ("indptr", -2)])
@@ -91,7 +91,7 @@ def test_damaged_sparse_files(tmp_path, array, value):
     arrays[array][3] = value
     np.savez(tmp_path / "set.npz", **arrays, shape=A.shape, y=np.arange(40) % 2)
     with pytest.raises(ValueError, match="cannot be read"):
-        load(tmp_path / "set.npz")
+        load_data_set(tmp_path / "set.npz")
 
 
 def test_infinity_is_no_missing_value():
@@ -139,7 +139,7 @@ def test_values_are_those_of_the_fits(folder, capsys):
     for (data, name), one in found.items():
         right, second, gaps = [], [], []
         for repeat in range(2):
-            split = split_data_set(load(folder / f"{data}.npz"), 5, repeat, 2000)
+            split = split_data_set(load_data_set(folder / f"{data}.npz"), 5, repeat, 2000)
             model = mdlearn.fit(name, split.X, split.y, random_state=5)
             told = model.predict(split.X_test)
             right.append(np.mean(told == split.y_test))

@@ -221,7 +221,7 @@ def demo():
 def test_demo_prints_a_certified_table_and_draws_the_plot(demo, monkeypatch, tmp_path, capsys):
     tasks = [task for task in demo.TASKS if task.data == "breast_cancer"]
     monkeypatch.setattr(demo, "TASKS", tuple(tasks))
-    assert demo.main(tmp_path) == 0
+    assert demo.run_demo(tmp_path) == 0
     shown, progress = capsys.readouterr()
     path = tmp_path / demo.PICTURE
     assert f"Cumulative margins: {path.resolve()}" in shown.splitlines()
@@ -253,12 +253,12 @@ def test_demo_split_scales_on_the_training_half_only(demo):
 @pytest.mark.parametrize("package", ["sklearn", "matplotlib.figure"])
 def test_demo_names_the_extra_when_a_package_is_missing(demo, monkeypatch, tmp_path, capsys, package):
     monkeypatch.setitem(sys.modules, package, None)
-    assert demo.main(tmp_path) == 1
+    assert demo.run_demo(tmp_path) == 1
     assert 'pip install "mdlearn[demo]"' in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
 def test_demo_refuses_a_missing_directory_before_any_work(demo, tmp_path, capsys):
-    assert demo.main(tmp_path / "nowhere") == 1
+    assert demo.run_demo(tmp_path / "nowhere") == 1
     shown, error = capsys.readouterr()
     assert "there is no folder" in error and not shown

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mdlearn.experiments.data_sets import DataSet, split_data_set
+from mdlearn.experiments.data_set_files import DataSet, split_data_set
 from mdlearn.selection.metrics import accuracy, auc, average_ranks, f1_macro, f1_micro
 
 # ---------------------------------------------------------------- scores, by hand

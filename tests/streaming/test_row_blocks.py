@@ -17,7 +17,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
 from mdlearn.objectives.ldm import LDM
 from mdlearn.streaming.engines.newton_state_machine import BlockNewton, NewtonState
-from mdlearn.streaming.first_passes import streamed_form
+from mdlearn.streaming.first_passes import form_of_first_passes
 
 MODELS = {
     "svm": {},
@@ -303,7 +303,7 @@ def test_work_and_sums_can_be_sent_to_other_processes():
 
     summary = finished(blocks.scan(None))
     task = LDM()
-    form = streamed_form(task, task.resolve(summary.total), summary, "regularized")
+    form = form_of_first_passes(task, task.resolve(summary.total), summary, "regularized")
     work = BlockNewton(form, 1e-6, NewtonState.first(form)).work()
     sent = pickle.loads(pickle.dumps(work))
     own, other = finished(blocks.fold(work, summary)), finished(blocks.fold(sent, summary))

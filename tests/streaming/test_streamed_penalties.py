@@ -13,7 +13,11 @@ import mdlearn
 from mdlearn.data.row_blocks.summary import SummarySums
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
-from mdlearn.streaming.engines.penalised_quadratic import PenalisedQuadratic, minimise_penalised, penalised_bound
+from mdlearn.streaming.engines.penalised_quadratic import (
+    PenalisedQuadratic,
+    minimise_penalised_quadratic,
+    penalised_quadratic_bound,
+)
 
 
 def rows(m=600, d=6, k=2, seed=0):
@@ -168,7 +172,7 @@ def test_bounds_of_models(k, rank):
     H, W = A @ A.transpose(0, 2, 1), rng.standard_normal((8, k))
     G = np.column_stack([h @ g for h, g in zip(H, rng.standard_normal((k, 8)))])
     model = PenalisedQuadratic(H, G, W, np.append(np.full(7, 2.0), 0.0) if rank == 8 else np.full(8, 2.0))
-    lower, V = finished(penalised_bound(model)), finished(minimise_penalised(model))
+    lower, V = finished(penalised_quadratic_bound(model)), finished(minimise_penalised_quadratic(model))
     least = model.objective(model.at(V))
     assert lower <= least + 1e-9 * abs(least) and least - lower <= 1e-9 * max(abs(least), 1.0)
     for _ in range(200):

@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures, array_of
 from mdlearn.objectives.svm import SVM
-from mdlearn.testing.own_parts import check_features
+from mdlearn.testing.checks import check_features
 
 
 @dataclass(frozen=True, eq=False)

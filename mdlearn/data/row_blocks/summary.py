@@ -36,6 +36,12 @@ class Block:
 class SummarySums(dict[str, Any]):
     """Sums by name, in a summary of row blocks or of a later pass, which add up over blocks."""
 
+    @classmethod
+    def zeros(cls, p: int, names: str, **shapes: tuple[int, ...]) -> SummarySums:
+        """Sums with all entries 0, p columns first: numbers by their names, and arrays by their shapes."""
+        each = {**dict.fromkeys(names.split(), ()), **shapes}
+        return cls({name: np.zeros((p, *shape)) for name, shape in each.items()})
+
     def __add__(self, other: SummarySums) -> SummarySums:
         return SummarySums({name: self[name] + other[name] for name in self})
 

@@ -22,7 +22,7 @@ from mdlearn.model.file.encoding import encode_model
 from mdlearn.model.file.schema import FORMAT, VERSION
 from mdlearn.model.record import FittedRecord
 from mdlearn.numerics import memory
-from mdlearn.output_files import check_target, replace_file
+from mdlearn.output_files import output_file_target, replace_file
 
 HEADER_BYTES_LIMIT = 1 << 26
 """Numbers in the header take up to some thirty times as much in memory; a million columns have their names in 64 MB."""
@@ -46,7 +46,7 @@ def save(model: FittedRecord, path: str | os.PathLike[str], notes: Mapping[str, 
     it read the data). Raises ValueError for a callable kernel, or labels or parameters that are not numbers or strings.
     Raises OSError when the file cannot be written.
     """
-    target = check_target(path)
+    target = output_file_target(path)
     header, arrays = encode_model(model, dict(notes or {}))
     text = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
     if text.nbytes + NPY_HEADER_BYTES > HEADER_BYTES_LIMIT:

@@ -21,9 +21,14 @@ from mdlearn.forms.proof import Start, State, starts_of
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import default_grid
-from mdlearn.selection.paths.grid import GridRoute, checked_grid_points, equal_point_groups, point_term_weights
-from mdlearn.selection.paths.result import Path
-from mdlearn.selection.progress import ProgressBar
+from mdlearn.selection.paths.grid import (
+    GridRoute,
+    checked_grid_points,
+    equal_grid_point_groups,
+    grid_point_term_weights,
+)
+from mdlearn.selection.paths.path import Path
+from mdlearn.selection.progress_bar import ProgressBar
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call, CheckedCall, Fitted
 
@@ -108,7 +113,7 @@ def fit_path(
     with blas_threads(setting.n_threads):
         found: dict[int, Fitted] = {}
         with ProgressBar(limits.verbose, f"path of {call.objective.name!r}", len(points)) as bar:
-            for i, fitted in solve_grid(setting, asked):
+            for i, fitted in solve_path(setting, asked):
                 found[i] = fitted
                 bar.advance(note=f"gap {fitted.outcome.certificate.gap:.1e}")
         fits = [found[i] for i in range(len(points))]
@@ -117,7 +122,7 @@ def fit_path(
     return Path(points, builder, fits, time.perf_counter() - limits.started)
 
 
-def solve_grid(
+def solve_path(
     setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]], memory: GramMemory | None = None
 ) -> Iterator[tuple[int, Fitted]]:
     """Yield (position, fit) of the points of a path as they are done, group by group of equal features.
@@ -130,15 +135,17 @@ def solve_grid(
     filled = [setting.complete(task) for task, _ in asked]
     keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(asked, filled)]
     memory = memory or GramMemory()
-    for group in equal_point_groups(keys):
+    for group in equal_grid_point_groups(keys):
         kernel = setting.kernel(asked[group[0]][1])
-        route = GridRoute([point_term_weights(asked[i][0], filled[i], total) for i in group])
+        route = GridRoute([grid_point_term_weights(asked[i][0], filled[i], total) for i in group])
         handed = PathCache(prepared=Prepared(len(group)), shared=len(group) > 1, memory=memory)
         solved = dict[int, Fitted]()
         for t, j in enumerate(route.order):
             i, near = group[j], route.before(t)
-            handed.starts = None if near is None or limits.over else _starts_from_solved_point(solved[near])
-            own = limits if limits.callback is None else replace(limits, callback=_point_callback(limits.callback, i))
+            handed.starts = None if near is None or limits.over else _path_fit_starts(solved[near])
+            own = (
+                limits if limits.callback is None else replace(limits, callback=_path_fit_callback(limits.callback, i))
+            )
             solved[j] = fitted = setting.solve(asked[i][0], filled[i], kernel, handed, own)
             handed.prepared.left -= 1
             if fitted.outcome.stopped:
@@ -146,12 +153,12 @@ def solve_grid(
             yield i, fitted
 
 
-def _point_callback(callback: Callable[[State], Any], i: int) -> Callable[[State], Any]:
+def _path_fit_callback(callback: Callable[[State], Any], i: int) -> Callable[[State], Any]:
     """Callback of the fits of a path, which adds to each state the point that it belongs to."""
     return lambda state: callback(replace(state, point=i))
 
 
-def _starts_from_solved_point(fitted: Fitted) -> Starts:
+def _path_fit_starts(fitted: Fitted) -> Starts:
     """Starts for the fit of a path's point, from the fit of another one that is solved."""
     solutions = fitted.outcome.solutions
 

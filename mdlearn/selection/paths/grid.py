@@ -72,12 +72,12 @@ def _union_of_grids(grid: Any) -> list[dict[str, Any]]:
     return points
 
 
-def equal_point_groups(keys: Sequence[Any]) -> list[list[int]]:
+def equal_grid_point_groups(keys: Sequence[Any]) -> list[list[int]]:
     """Positions of grid points with equal keys, in the order in which they come first; keys may contain arrays."""
     groups: list[list[int]] = []
     for i, key in enumerate(keys):
         for group in groups:
-            if same_key(keys[group[0]], key):
+            if same_grid_point_key(keys[group[0]], key):
                 group.append(i)
                 break
         else:
@@ -85,18 +85,18 @@ def equal_point_groups(keys: Sequence[Any]) -> list[list[int]]:
     return groups
 
 
-def same_key(a: Any, b: Any) -> bool:
+def same_grid_point_key(a: Any, b: Any) -> bool:
     """Whether two keys of points in a path's grid are equal: mappings and arrays by their entries."""
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(same_key, a, b))
+        return len(a) == len(b) and all(map(same_grid_point_key, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same_key(a[name], b[name]) for name in a)
+        return a.keys() == b.keys() and all(same_grid_point_key(a[name], b[name]) for name in a)
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return type(a) is type(b) and np.array_equal(a, b)
     return a is b or bool(a == b)
 
 
-def point_term_weights(task: Objective, params: dict[str, Any], total: float) -> list[float] | None:
+def grid_point_term_weights(task: Objective, params: dict[str, Any], total: float) -> list[float] | None:
     """Weights of the terms of a grid point's problem, the costliest to change first; None without terms."""
     try:
         terms = task.terms(params, total)
@@ -112,7 +112,7 @@ class GridRoute:
     Points are visited by increasing weights, the variance first. Each begins at the nearest point that is solved, where
     distances are those of the logarithms of the weights.
 
-    `places`: weights of every point (see `point_term_weights`).
+    `places`: weights of every point (see `grid_point_term_weights`).
     """
 
     def __init__(self, places: list[list[float] | None]) -> None:

@@ -90,7 +90,7 @@ class BlockEngine(ABC):
 
 
 @dataclass(eq=False)
-class BlockState:
+class BlockEngineState:
     """State of a block engine that goes from pass to pass, for p columns of size n and q problems.
 
     `W`, `P` (shape (p, n)): the present points and the directions of the steps from them; `length`, `value` (shape
@@ -133,7 +133,7 @@ class BlockState:
         return {name: values for name, values in found.items() if isinstance(values, np.ndarray)}
 
 
-class StepEngine(BlockEngine):
+class BlockStepEngine(BlockEngine):
     """Base of block engines that take steps from the sums of passes, for all columns.
 
     `form`, `groups`, `tol`: as for `BlockEngine`; `state`: where to begin; it is written to.

@@ -15,7 +15,7 @@ from mdlearn.solvers.common.primal_dual import PrimalDualOnRows
 from mdlearn.solvers.interior_point.central_path import CentralPath
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram
-from mdlearn.streaming.sums.pass_sums import KinkRows
+from mdlearn.streaming.sums.pass_sums import GatherPassRows
 from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 MOST_STEPS = 100
@@ -24,7 +24,9 @@ COMPLEMENTARITY_END = 1e-13
 STALL_STEPS = 12
 
 
-def kink_problem(form: StreamedForm, j: int, near: KinkRows, Q: np.ndarray, fixed: np.ndarray) -> PrimalDualOnRows:
+def kink_problem(
+    form: StreamedForm, j: int, near: GatherPassRows, Q: np.ndarray, fixed: np.ndarray
+) -> PrimalDualOnRows:
     """Write the subproblem of a column over rows near a kink; `fixed` is what all others add to the gradient."""
     column = replace(form.columns[j].column, y=near.y, counts=near.counts)
     features = LinearFeatures(DenseRows(near.X[:, : form.width]))

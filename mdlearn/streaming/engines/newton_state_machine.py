@@ -23,17 +23,17 @@ from mdlearn.data.row_blocks.summary import Summary, SummarySums
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, cholesky_solve
-from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
+from mdlearn.streaming.engines.block_engine import BlockEngineState, BlockStepEngine
 from mdlearn.streaming.engines.kink_subproblem import kink_problem, minimise_kink_problem
 from mdlearn.streaming.sums.certificate import (
     Candidate,
     bound_of_sums,
-    certified,
-    column_sums,
-    dual_value,
+    certificate_candidates,
+    dual_bound_of_sums,
     objective_of_sums,
 )
-from mdlearn.streaming.sums.pass_sums import MOVED, Exact, GatherPass, KinkRows, LinePass, MultiplierSource, PointPass
+from mdlearn.streaming.sums.multipliers import MOVED, ExactMultipliers, MultiplierSource
+from mdlearn.streaming.sums.pass_sums import GatherPass, GatherPassRows, LinePass, PointPass, column_pass_sums
 from mdlearn.streaming.sums.streamed_form import KINK_REACH, StreamedForm
 
 STEP, LINE, GATHER, DONE = 0, 1, 2, 3
@@ -71,7 +71,7 @@ Task = LinePass | PointPass | GatherPass
 
 
 @dataclass(eq=False)
-class NewtonState(BlockState):
+class NewtonState(BlockEngineState):
     """State in the Newton state machine over row blocks, from pass to pass; every column is a problem.
 
     `h`, `before` (shape (p,)): half width at the end of the step, and at W; `value` is the objective with kinks rounded
@@ -113,13 +113,13 @@ class NewtonState(BlockState):
         """Make the state from the mapping that `arrays` returned."""
         sources = []
         for j, (W, P, h, dh) in enumerate(zip(*(found[f"lower_{name}"] for name in SOURCE), strict=True)):
-            exact = Exact(*(found[f"{name} {j}"] for name in EXACT)) if f"beta {j}" in found else None
+            exact = ExactMultipliers(*(found[f"{name} {j}"] for name in EXACT)) if f"beta {j}" in found else None
             sources.append(MultiplierSource(W, P, float(h), float(dh), exact))
         plain = {name: values for name, values in found.items() if " " not in name and not name.startswith("lower_")}
         return cls(**plain, sources=sources)
 
 
-class BlockNewton(StepEngine):
+class BlockNewton(BlockStepEngine):
     """State machine of Newton steps over row blocks: not those of the engine `newton`, over one column without kinks.
 
     `held`: rows that may be gathered for one column.
@@ -151,7 +151,7 @@ class BlockNewton(StepEngine):
 
     def take(self, work: Task, sums: SummarySums) -> Generator[None, None, None]:
         for i, j in enumerate(work.places):
-            mine = column_sums(sums, i)
+            mine = column_pass_sums(sums, i)
             if isinstance(work, LinePass):
                 self._choose(j, mine)
                 continue
@@ -169,7 +169,7 @@ class BlockNewton(StepEngine):
         state = self.state
         points = [state.best_W, state.W + state.length[:, None] * state.P][: 1 + late]
         held = [to_type(W, summary.dtype).astype(np.float64) for W in points]
-        return certified(self.form, blocks, summary, [(W, tuple(state.sources)) for W in held])
+        return certificate_candidates(self.form, blocks, summary, [(W, tuple(state.sources)) for W in held])
 
     def candidates(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
         """The best points and bounds; without a ridge these are estimates."""
@@ -247,7 +247,9 @@ class BlockNewton(StepEngine):
                 "direction without end; give the squared norm a positive weight"
             )
 
-    def _solve(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], near: KinkRows) -> Generator[None, None, None]:
+    def _solve(
+        self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], near: GatherPassRows
+    ) -> Generator[None, None, None]:
         """Judge a point, and solve the problem over the rows that are near a kink there."""
         state, one = self.state, self.form.columns[j]
         value = objective_of_sums(self.form, j, w, sums)
@@ -272,10 +274,10 @@ class BlockNewton(StepEngine):
         )
         half = sums["half"] + np.where(near.y > 0, alpha, 0.0) @ near.X
         variance = 0.5 * float(found @ (Q @ found) - self.R @ (found * found))
-        lower = dual_value(self.form, j, found, bound - variance, part, e, half)[0]
+        lower = dual_bound_of_sums(self.form, j, found, bound - variance, part, e, half)[0]
         if lower > state.lower[j]:
             # The multipliers of the variance belong to the new point.
-            exact = Exact(near.block, near.row, beta)
+            exact = ExactMultipliers(near.block, near.row, beta)
             state.lower[j] = lower
             state.sources[j] = MultiplierSource(w.copy(), found - w, float(state.h[j]), exact=exact)
         state.W[j] = found

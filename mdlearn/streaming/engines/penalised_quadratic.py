@@ -43,7 +43,7 @@ class PenalisedQuadratic(Composite):
         return False
 
     def bound(self, look: CompositeEvaluation, anchor: CompositeEvaluation | None) -> tuple[float, str]:
-        """None: see `penalised_bound`."""
+        """None: see `penalised_quadratic_bound`."""
         return -math.inf, "none"
 
     def at(self, W: np.ndarray) -> CompositeEvaluation:
@@ -97,7 +97,7 @@ class PenalisedQuadratic(Composite):
         return np.column_stack([H @ v for H, v in zip(self.H, V.T, strict=True)])
 
 
-def minimise_penalised(model: PenalisedQuadratic) -> Generator[None, None, np.ndarray]:
+def minimise_penalised_quadratic(model: PenalisedQuadratic) -> Generator[None, None, np.ndarray]:
     """Minimise a penalised quadratic, as far as rounding allows.
 
     Yields None, and returns V of shape (n, k).
@@ -114,7 +114,7 @@ def minimise_penalised(model: PenalisedQuadratic) -> Generator[None, None, np.nd
     return by[:, None] * found
 
 
-def penalised_bound(model: PenalisedQuadratic) -> Generator[None, None, float]:
+def penalised_quadratic_bound(model: PenalisedQuadratic) -> Generator[None, None, float]:
     """Lower bound of all values of a penalised quadratic.
 
     At its minimiser V with gradient g, T_i = -g_i shortened to beta_i, and r = g + T::
@@ -124,7 +124,7 @@ def penalised_bound(model: PenalisedQuadratic) -> Generator[None, None, float]:
     since sum_i beta_i |V'_i| >= <T, V'>. Where some H_j is singular, the tangent at V is mixed, as little as possible,
     with one at the minimiser for a lighter penalty, so that no row is steeper than its beta_i; -inf where that fails.
     """
-    V = yield from minimise_penalised(model)
+    V = yield from minimise_penalised_quadratic(model)
     look = model.at(V)
     r = model.prox(look.gradient, 1.0)
     value = look.value - float((look.gradient * V).sum())
@@ -133,7 +133,7 @@ def penalised_bound(model: PenalisedQuadratic) -> Generator[None, None, float]:
         if own.any():
             values, U = np.linalg.eigh(H)
             if not values[0] > own.shape[0] * np.finfo(float).eps * values[-1]:
-                anchor = yield from minimise_penalised(model.lighter(LIGHTER))
+                anchor = yield from minimise_penalised_quadratic(model.lighter(LIGHTER))
                 return Composite.bound(model, model.measured(V), model.measured(anchor))[0]
             spent += 0.5 * float(((U.T @ own) ** 2 / values).sum())
         yield

@@ -18,10 +18,14 @@ from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary, SummarySums
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.joint.composite_point import row_lengths
-from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
-from mdlearn.streaming.engines.penalised_quadratic import PenalisedQuadratic, minimise_penalised, penalised_bound
-from mdlearn.streaming.sums.certificate import Candidate, column_sums, objective_of_sums
-from mdlearn.streaming.sums.pass_sums import PointPass
+from mdlearn.streaming.engines.block_engine import BlockEngineState, BlockStepEngine
+from mdlearn.streaming.engines.penalised_quadratic import (
+    PenalisedQuadratic,
+    minimise_penalised_quadratic,
+    penalised_quadratic_bound,
+)
+from mdlearn.streaming.sums.certificate import Candidate, objective_of_sums
+from mdlearn.streaming.sums.pass_sums import PointPass, column_pass_sums
 from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 ARMIJO, ROUNDING_OF_VALUES, SHORTEST_STEP = 1e-4, 1e-14, 1e-10
@@ -32,7 +36,7 @@ UNBOUNDED_VALUE = 1e6
 
 
 @dataclass(eq=False)
-class ProximalState(BlockState):
+class ProximalState(BlockEngineState):
     """State in the proximal state machine, from pass to pass."""
 
     square: np.ndarray  # shape (n, n): sum_i c_i x'_i x'_i'; NaN before it is known
@@ -46,7 +50,7 @@ class ProximalState(BlockState):
         return cls(**cls.at_zero(form, q), square=square, fall=np.full(q, math.nan), done=done)
 
 
-class BlockProximal(StepEngine):
+class BlockProximal(BlockStepEngine):
     """State machine of proximal Newton steps between passes over row blocks.
 
     `groups`: columns of every problem: those whose coefficients of a feature are punished together.
@@ -75,7 +79,7 @@ class BlockProximal(StepEngine):
         for t, group in enumerate(self.groups):
             if set(group) <= set(work.places):
                 at = [work.places.index(j) for j in group]
-                yield from self._arrive(t, work.W[at], [column_sums(sums, i) for i in at])
+                yield from self._arrive(t, work.W[at], [column_pass_sums(sums, i) for i in at])
 
     def _arrive(self, t: int, W: np.ndarray, sums: Sequence[Mapping[str, np.ndarray]]) -> Generator[None, None, None]:
         """Judge the point that a step has led to, and plan the next."""
@@ -99,8 +103,10 @@ class BlockProximal(StepEngine):
         state.done[t] = self.ended(t, onward=better)
         if state.done[t]:
             return
-        H = np.array([proximal_hessian(self.form, j, state.square, one["hessian"]) for j, one in zip(group, sums)])
-        V = yield from minimise_penalised(PenalisedQuadratic(H, G, W.T, self.beta))
+        H = np.array(
+            [proximal_state_hessian(self.form, j, state.square, one["hessian"]) for j, one in zip(group, sums)]
+        )
+        V = yield from minimise_penalised_quadratic(PenalisedQuadratic(H, G, W.T, self.beta))
         state.W[group], state.P[group] = W, V.T - W
         fall = float((G * (V - W.T)).sum()) + float(self.beta @ row_lengths(V)) - float(self.beta @ row_lengths(W.T))
         state.length[t], state.value[t], state.fall[t] = 1.0, value, min(fall, 0.0)
@@ -125,7 +131,7 @@ class BlockProximal(StepEngine):
         sums = yield from blocks.fold(PointPass(self.form, places, W, np.ones(len(places)), squared=True), summary)
         square = sums.pop("square")
         for t, group in enumerate(map(list, self.groups)):
-            value, smooth, G = self._at(t, W[group], [column_sums(sums, j) for j in group])
+            value, smooth, G = self._at(t, W[group], [column_pass_sums(sums, j) for j in group])
             bound = yield from self._bound(t, W[group], G, square)
             found.append([(value, max(float(self.state.lower[t]), smooth + bound), W[group])])
         return found
@@ -142,11 +148,13 @@ class BlockProximal(StepEngine):
     def _bound(self, t: int, W: np.ndarray, G: np.ndarray, square: np.ndarray) -> Generator[None, None, float]:
         """Lower bound of the objective, less its smooth part at W."""
         group = self.groups[t]
-        Q = np.array([proximal_hessian(self.form, j, square) for j in group])
-        return penalised_bound(PenalisedQuadratic(Q, G, W.T, self.beta, slope_sizes(self.form, group, square)))
+        Q = np.array([proximal_state_hessian(self.form, j, square) for j in group])
+        return penalised_quadratic_bound(
+            PenalisedQuadratic(Q, G, W.T, self.beta, proximal_state_slope_sizes(self.form, group, square))
+        )
 
 
-def slope_sizes(form: StreamedForm, group: Sequence[int], square: np.ndarray) -> np.ndarray:
+def proximal_state_slope_sizes(form: StreamedForm, group: Sequence[int], square: np.ndarray) -> np.ndarray:
     """Rough sizes of slopes in proximal steps, (n,): sums of their absolute terms, those of the variance left out."""
     mass = 0.0
     for j in group:
@@ -156,7 +164,9 @@ def slope_sizes(form: StreamedForm, group: Sequence[int], square: np.ndarray) ->
     return mass * np.sqrt(np.diagonal(square) / form.columns[0].column.total)
 
 
-def proximal_hessian(form: StreamedForm, j: int, square: np.ndarray, whole: np.ndarray | None = None) -> np.ndarray:
+def proximal_state_hessian(
+    form: StreamedForm, j: int, square: np.ndarray, whole: np.ndarray | None = None
+) -> np.ndarray:
     """Hessian in a proximal step: of variance and ridge of a column, and of its losses where `whole` has them."""
     one = form.columns[j]
     kappa, total = one.column.kappa, one.column.total

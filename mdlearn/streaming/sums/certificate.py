@@ -13,7 +13,8 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Block, Summary, SummarySums
-from mdlearn.streaming.sums.pass_sums import MOVED, MultiplierSource, no_multipliers, sum_multipliers, sum_values, zeros
+from mdlearn.streaming.sums.multipliers import MOVED, MultiplierSource, no_multipliers, sum_multipliers
+from mdlearn.streaming.sums.pass_sums import add_to_pass_sums, column_pass_sums
 from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 ROUNDING_OF_SUMS = 1e-13
@@ -25,7 +26,7 @@ Candidate = tuple[float, float, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Certify:
+class CertificatePass:
     """Work of a certificate's pass over blocks: the objective at a model's coefficients, a bound from multipliers."""
 
     form: StreamedForm
@@ -35,38 +36,33 @@ class Certify:
     def __call__(self, block: Block) -> SummarySums:
         """Value and moments at `held`; what the dual's value at the multipliers is made of."""
         form, p = self.form, len(self.form.columns)
-        out = zeros(p, "value first second")
+        out = SummarySums.zeros(p, "value first second")
         if self.multipliers:
             out |= no_multipliers(form, p, "size")
         for rows, X, codes, counts in form.pieces(block):
             Z = form.margins(X, self.held)
             for j, one in enumerate(form.columns):
-                sum_values(out, j, one, self.held[j], one.signs(codes) * Z[:, j], counts)
+                add_to_pass_sums(out, j, one, self.held[j], one.signs(codes) * Z[:, j], counts)
             if self.multipliers:
                 sum_multipliers(out, form, dict(enumerate(self.multipliers)), block, rows, X)
         return out
 
 
-def certified(
+def certificate_candidates(
     form: StreamedForm, blocks: RowBlocks, summary: Summary, tried: Sequence[Tried]
 ) -> Generator[None, None, list[list[Candidate]]]:
     """Certificates over row blocks: objectives and bounds of every column, from one pass, for all that was tried."""
     several = replace(form, columns=form.columns * len(tried))
     held, made = np.concatenate([held for held, _ in tried]), tuple(one for _, sources in tried for one in sources)
-    sums = yield from blocks.fold(Certify(several, held, made), summary, proof=True)
+    sums = yield from blocks.fold(CertificatePass(several, held, made), summary, proof=True)
     found: list[list[Candidate]] = [[] for _ in form.columns]
     for i, one in enumerate(made):
-        j, mine = i % len(found), column_sums(sums, i)
+        j, mine = i % len(found), column_pass_sums(sums, i)
         lower, e = bound_of_sums(form, j, one.W + one.P, mine, MOVED)
         if (np.abs(e) > ROUNDING_OF_SUMS * mine[MOVED + "size"])[form.punished == 0].any():
             lower = -math.inf
         found[j].append((objective_of_sums(form, j, held[i], mine), lower, held[i : i + 1]))
     return found
-
-
-def column_sums(sums: SummarySums, i: int) -> dict[str, np.ndarray]:
-    """Sums of one column for its streamed certificate, from sums over row blocks that have the columns first."""
-    return {name: values[i] for name, values in sums.items() if isinstance(values, np.ndarray)}
 
 
 def objective_of_sums(
@@ -90,10 +86,10 @@ def bound_of_sums(
     # Multipliers of the variance add up to 0.
     element = sums[f"{which}element"] + column.kappa * first * one.centre
     bound, part = float(sums[f"{which}bound"]), float(sums[f"{which}part"])
-    return dual_value(form, j, w, bound - variance, part, element, sums[f"{which}half"])
+    return dual_bound_of_sums(form, j, w, bound - variance, part, element, sums[f"{which}half"])
 
 
-def dual_value(
+def dual_bound_of_sums(
     form: StreamedForm, j: int, w: np.ndarray, value: float, part: float, e: np.ndarray, half: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Dual value in a streamed certificate, from sums: a lower bound in units of the form, and its element.

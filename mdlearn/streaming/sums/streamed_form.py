@@ -46,6 +46,12 @@ def streamed_form_refusal(terms: Terms) -> str:
     return ""
 
 
+def check_streamed_form_refusal(name: str, reason: str) -> None:
+    """Raise ValueError where there is a reason why the objective of a name has no streamed form."""
+    if reason:
+        raise ValueError(f"objective {name!r} needs X and y, not row blocks: {reason}")
+
+
 @dataclass(frozen=True, eq=False)
 class StreamedColumn:
     """Column of a streamed form: one binary problem."""

@@ -33,7 +33,7 @@ class DataSet:
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
+class DataSetHalves:
     """Training and test part of an experiment's data set, features scaled."""
 
     X: Any
@@ -42,7 +42,7 @@ class Halves:
     y_test: np.ndarray
 
 
-def find_sets(folder: str) -> dict[str, Path]:
+def find_data_sets(folder: str) -> dict[str, Path]:
     """Find the files of an experiment's data sets in a folder: paths by name, sorted.
 
     `folder`: files ``NAME.npz``, CSV files ``NAME.csv`` or ``.tsv``, and svmlight files ``NAME.svm``, ``.svmlight`` or
@@ -67,7 +67,7 @@ def find_sets(folder: str) -> dict[str, Path]:
 
 
 @functools.lru_cache(maxsize=1)
-def load(path: Path) -> DataSet:
+def load_data_set(path: Path) -> DataSet:
     """Load one data set of an experiment from a file.
 
     An ``.npz`` file holds X and y; or data, indices, indptr, shape (CSR) and y; or the parts of a split, which become
@@ -149,7 +149,7 @@ def _part_of_data_set(file: Any, name: str) -> tuple[Any, np.ndarray] | None:
     return None if X is None else (X, file[labels])
 
 
-def split_data_set(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
+def split_data_set(data: DataSet, seed: int, repeat: int, max_rows: int) -> DataSetHalves:
     """Split a data set of an experiment at random into halves with the same share of every class.
 
     The split depends on the set, `seed`, `repeat` and `max_rows` only. Of a set with more than `max_rows` rows, that
@@ -171,14 +171,14 @@ def split_data_set(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halv
     first, second = np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
     if second.shape[0] == 0:
         raise ValueError(f"{m} rows of {len(train)} classes leave none for the test half")
-    X, X_test = scaled_halves(data.X[first], data.X[second])
-    return Halves(X, data.y[first], X_test, data.y[second])
+    X, X_test = scaled_data_set_halves(data.X[first], data.X[second])
+    return DataSetHalves(X, data.y[first], X_test, data.y[second])
 
 
-def scaled_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
+def scaled_data_set_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
     """Scale the features of both halves of a data set, as `split_data_set` says."""
     if hasattr(X, "tocsr"):
-        return _scaled_sparse_halves(X, X_test)
+        return _scaled_sparse_data_set_halves(X, X_test)
     X, X_test = np.array(X, dtype=np.float64), np.array(X_test, dtype=np.float64)
     if np.isinf(X).any() or np.isinf(X_test).any():
         raise ValueError("X contains infinity; only NaN stands for a missing value")
@@ -191,7 +191,7 @@ def scaled_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
     return (X - low) * factor, (X_test - low) * factor
 
 
-def _scaled_sparse_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
+def _scaled_sparse_data_set_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
     """Sparse halves of a data set, columns divided by their largest absolute value in the training half."""
     from scipy.sparse import diags
 

@@ -21,22 +21,22 @@ def add_file_options(one: argparse.ArgumentParser, target: str) -> None:
     )
     file.add_argument("--data-format", choices=("csv", "svmlight"), help="default: by the name, else by the content")
     file.add_argument(
-        "--target", type=column_name, metavar="COLUMN", help=f"CSV: name or number (from 1) of the labels ({target})"
+        "--target", type=column_option, metavar="COLUMN", help=f"CSV: name or number (from 1) of the labels ({target})"
     )
-    file.add_argument("--delimiter", type=delimiter, metavar="CHAR", help="CSV: comma, semicolon or tab")
+    file.add_argument("--delimiter", type=delimiter_option, metavar="CHAR", help="CSV: comma, semicolon or tab")
     file.add_argument(
-        "--header", type=yes_or_no, metavar="yes|no", help="CSV: whether the first line names the columns"
+        "--header", type=yes_or_no_option, metavar="yes|no", help="CSV: whether the first line names the columns"
     )
 
 
-def column_name(text: str) -> str:
+def column_option(text: str) -> str:
     """Argument of a command: name or number of a column; numbers count from 1."""
     if re.fullmatch(r"-[0-9]+", text):
         raise argparse.ArgumentTypeError(f"{text} is no column; they count from 1, and the last one is the default")
     return text
 
 
-def names(text: str) -> list[str]:
+def names_option(text: str) -> list[str]:
     """Argument of a command: names with commas between them."""
     names = [name.strip() for name in text.split(",")]
     if not all(names) or len(set(names)) < len(names):
@@ -44,7 +44,7 @@ def names(text: str) -> list[str]:
     return names
 
 
-def kernel_name(text: str) -> str:
+def kernel_option(text: str) -> str:
     """Argument of a command: a kernel of rows; its name is looked up later, as for objectives."""
     if text == "precomputed":
         raise argparse.ArgumentTypeError("a file holds rows, no kernel matrix; give another kernel than precomputed")
@@ -65,14 +65,14 @@ def seed(text: str) -> int:
     return int(text)
 
 
-def folds(text: str) -> int:
+def folds_option(text: str) -> int:
     """Argument of a command: a whole number >= 2."""
     if not text.isdecimal() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of folds, 2 or more")
     return int(text)
 
 
-def delimiter(text: str) -> str:
+def delimiter_option(text: str) -> str:
     """Argument of a command: one of the three delimiters, by itself or by its name."""
     known = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t"}
     if text not in known and text not in known.values():
@@ -80,14 +80,14 @@ def delimiter(text: str) -> str:
     return known.get(text, text)
 
 
-def yes_or_no(text: str) -> bool:
+def yes_or_no_option(text: str) -> bool:
     """Argument of a command: yes or no, as a boolean."""
     if text not in ("yes", "no"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
     return text == "yes"
 
 
-def setting(text: str) -> tuple[str, Any]:
+def setting_option(text: str) -> tuple[str, Any]:
     """Argument of a command: NAME=VALUE; values are integers, floats (inf too), true, false, none, or else strings."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():

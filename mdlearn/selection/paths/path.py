@@ -19,6 +19,7 @@ from mdlearn.model.record import kernel_scorer
 from mdlearn.model.regression import RegressionModel
 from mdlearn.numerics.blas_threads import blas_threads, blas_threads_for
 from mdlearn.selection.paths.grid import grid_names
+from mdlearn.selection.results import result_data_frame, result_vouched_column
 from mdlearn.selection.scoring import scoring_of
 from mdlearn.stages import Builder, Fitted
 
@@ -220,21 +221,4 @@ class Path(Sequence[Model]):
         told = {name: [point.get(name) for point in self.points] for name in grid_names(self.points)}
         for name in ("objective", "lower_bound", "gap", "converged", "n_iter"):
             told[name] = getattr(self, name)
-        return result_data_frame(told | vouched_column(self.certificates))
-
-
-def vouched_column(certificates: Sequence[Certificate], absent: int = 0) -> dict[str, list[str]]:
-    """Column of a path's or another result that tells who vouches for each certificate; none where nobody does."""
-    names = [one.vouched_by for one in certificates] + [""] * absent
-    return {"vouched_by": names} if any(names) else {}
-
-
-def result_data_frame(table: dict[str, Any], index: str | None = None) -> Any:
-    """Data frame (pandas) from the columns of a path's or another result; ImportError says what is missing."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("to_frame needs pandas; install it, or read the arrays of this object") from None
-    made = pandas.DataFrame(table)
-    made.index.name = index
-    return made
+        return result_data_frame(told | result_vouched_column(self.certificates))
