@@ -9,13 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from mdlearn.commands.fitting import FitCommand
-from mdlearn.commands.listings import (
-    KernelsCommand,
-    NewPluginCommand,
-    ObjectivesCommand,
-    PluginsCommand,
-    SolversCommand,
-)
+from mdlearn.commands.listings import LISTINGS
 from mdlearn.commands.predicting import PredictCommand
 from mdlearn.commands.studies import CompareCommand, DemoCommand
 from mdlearn.errors import ErrorNotes, came, faulty, note_origin
@@ -24,20 +18,8 @@ from mdlearn.plugins.registry import registered_commands
 
 INTERRUPTED = 130
 """The shells' exit code after Ctrl-C: 128 + SIGINT."""
-CLASSES = {
-    cls.name: cls
-    for cls in (
-        DemoCommand,
-        FitCommand,
-        PredictCommand,
-        CompareCommand,
-        ObjectivesCommand,
-        KernelsCommand,
-        SolversCommand,
-        PluginsCommand,
-        NewPluginCommand,
-    )
-}
+COMMANDS: tuple[type[Command], ...] = (DemoCommand, FitCommand, PredictCommand, CompareCommand, *LISTINGS)
+CLASSES = {cls.name: cls for cls in COMMANDS}
 """The built-in commands by name."""
 IN_OTHER_PACKAGES = {"reproduce": "mdlearn-papers"}
 """Command -> package that brings it, for the error where it is not installed."""

@@ -124,6 +124,16 @@ class NewPluginCommand(Command):
         return 0
 
 
+LISTINGS: tuple[type[Command], ...] = (
+    ObjectivesCommand,
+    KernelsCommand,
+    SolversCommand,
+    PluginsCommand,
+    NewPluginCommand,
+)
+"""Commands of this module, in the order of ``--help``."""
+
+
 def _print_listed_parameters(cls: Any) -> None:
     """Print the parameters of a listed class, with their documentation and defaults."""
     for parameter, declared in cls.parameters.items():

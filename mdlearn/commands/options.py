@@ -1,4 +1,4 @@
-"""Types of command-line arguments, and options that several commands share."""
+"""Options of commands: their types, and those that several commands share."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import operator
 import re
 import sys
 import time
@@ -50,10 +51,7 @@ def run_compare(given: argparse.Namespace) -> int:
     ]
     try:
         shown = int(sys.stderr.isatty())
-        with (
-            closing(_compare_in_processes(work, given.jobs)) as results,
-            ProgressBar(shown, "compare", len(work)) as bar,
-        ):
+        with closing(_compare_all(work, given.jobs)) as results, ProgressBar(shown, "compare", len(work)) as bar:
             for cell in results:
                 found.cells.append(cell)
                 bar.advance(note=f"{cell.data} {cell.objective}")
@@ -84,7 +82,8 @@ def compare_one(name: str, path: Path, objective: str, settings: ComparisonSetti
         shape = data.shape
     except Exception as error:  # whatever is wrong with a file, the other files go on
         return ComparisonCell(name, objective, notes=(_compare_error_note(error),))
-    models, right, second, gaps, notes, seconds = [], [], [], [], [], 0.0
+    fits: list[tuple[Model, float, float]] = []
+    notes, seconds = [], 0.0
     for repeat in range(settings.repeats):
         try:
             split = split_data_set(data, settings.seed, repeat, settings.max_rows)
@@ -94,30 +93,26 @@ def compare_one(name: str, path: Path, objective: str, settings: ComparisonSetti
             finally:
                 seconds += time.perf_counter() - started
             predicted = model.predict(split.X_test)
-            judged = _compared_auc_or_macro_f1(model, split, predicted)
+            fits.append((model, accuracy(split.y_test, predicted), _compared_auc_or_macro_f1(model, split, predicted)))
         except Exception as error:  # an objective that fails, for whatever reason, has that as its entry
             notes.append(_compare_error_note(error))
             continue
         notes.extend(warned)
-        models.append(model)
-        right.append(accuracy(split.y_test, predicted))
-        second.append(judged)
-        gaps.append(model.certificate.gap)
         if model.certificate.vouched_by:
             notes.append(f"its gap is not proven; {model.certificate.vouched_by} says so")
-    failed = settings.repeats - len(models)
-    if models and failed:
+    failed = settings.repeats - len(fits)
+    if fits and failed:
         notes.append(f"{failed} of {settings.repeats} fits failed; values are of the others")
-    last = models[-1] if models else None
+    last = fits[-1][0] if fits else None
     return ComparisonCell(
         name,
         objective,
         shape,
         last.solver if last else "",
         last.multiclass if last and shape[2] > 2 else "",
-        tuple(right),
-        tuple(second),
-        max(gaps, default=np.nan),
+        tuple(right for _, right, _ in fits),
+        tuple(second for _, _, second in fits),
+        max((model.certificate.gap for model, _, _ in fits), default=np.nan),
         seconds,
         tuple(dict.fromkeys(notes)),
     )
@@ -162,17 +157,10 @@ def _compare_warning_note(model: Model, warning: warnings.WarningMessage) -> str
     return f"{warning.category.__name__}: {text}"
 
 
-def _compare_in_processes(
-    work: Sequence[Callable[[], ComparisonCell]], jobs: int
-) -> Generator[ComparisonCell, None, None]:
+def _compare_all(work: Sequence[Callable[[], ComparisonCell]], jobs: int) -> Generator[ComparisonCell, None, None]:
     """Results of a comparison in the order of the work; several jobs run in processes that end with it."""
     if jobs == 1:
-        yield from map(_call_evaluation, work)
+        yield from map(operator.call, work)
         return
     with worker_pool(jobs) as pool:
-        yield from pool.imap(_call_evaluation, work)
-
-
-def _call_evaluation(one: Callable[[], ComparisonCell]) -> ComparisonCell:
-    """Call one evaluation of a comparison, in this process or in a worker."""
-    return one()
+        yield from pool.imap(operator.call, work)

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
+from multiprocessing import resource_tracker
 from multiprocessing.pool import Pool
 
 
 def worker_pool(jobs: int) -> Pool:
-    """Pool of worker processes begun afresh, because a forked one would inherit BLAS in the middle of something."""
-    with _worker_processes_start():
-        return multiprocessing.get_context("spawn").Pool(jobs, initializer=_worker_process_ignores_interrupts)
+    """Pool of worker processes begun afresh, because a forked one would inherit BLAS in the middle of something.
 
-
-@contextmanager
-def _worker_processes_start() -> Iterator[None]:
-    """Hold Ctrl-C back while worker processes start: these never see it, not even while they import."""
+    Ctrl-C is held back while they start and ignored then: they never see it, not even while they import.
+    """
+    start = partial(multiprocessing.get_context("spawn").Pool, jobs, _worker_process_ignores_interrupts)
     if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    from multiprocessing import resource_tracker
-
+        return start()
     resource_tracker.ensure_running()  # its start would let signals through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        return start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

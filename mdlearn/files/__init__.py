@@ -1,4 +1,4 @@
 """Files of rows: CSV and svmlight, plain or packed, in pieces of bounded size.
 
-Uses `data` and `outputs` only; commands, experiments and `mdlearn.sources` read through it.
+May import `model` and all below it; commands, experiments and `mdlearn.sources` read through it.
 """

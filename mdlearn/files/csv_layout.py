@@ -14,6 +14,8 @@ from mdlearn.files.tables import QUOTED
 
 DELIMITERS = ("\t", ";", ",")
 """Tabs and semicolons first: beside them, commas are decimal commas or text."""
+LISTED_COLUMNS = 5
+"""Names of columns that a message lists."""
 LAYOUT_LINES = 20
 """Lines that tell delimiter and header."""
 WIDEST = 1_000_000
@@ -108,9 +110,8 @@ def _find_csv_layout_delimiter(path: str, lines: Sequence[str]) -> str:
 def _is_csv_layout_header(path: str, rows: Sequence[Sequence[str]]) -> bool:
     """Whether a CSV layout's first row is a header: no cell is a number; ValueError where that cannot be known."""
     first, below = rows[0], rows[1:]
-    number = [
-        NUMBER.fullmatch(cell.replace(",", ".")) is not None for cell in first
-    ]  # decimal commas are refused later
+    # Decimal commas are refused later.
+    number = [NUMBER.fullmatch(cell.replace(",", ".")) is not None for cell in first]
     if not any(number):
         return not all(cell in MISSING for cell in first)
     ask = "say --header yes or --header no"
@@ -173,8 +174,7 @@ def csv_columns_for_model(
     return CsvColumns(features, place)
 
 
-def listed_csv_columns(names: Sequence[str] | None, most: int = 5) -> str:
+def listed_csv_columns(names: Sequence[str]) -> str:
     """List the first few column names of a CSV layout, for messages."""
-    names = [name[:QUOTED] for name in names or ()]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(repr, names[:most])) + more
+    more = f" and {len(names) - LISTED_COLUMNS} more" if len(names) > LISTED_COLUMNS else ""
+    return ", ".join(repr(name[:QUOTED]) for name in names[:LISTED_COLUMNS]) + more

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -168,23 +169,17 @@ class CsvReader:
                     f"{self.path}, line {number} has {len(cells)} cells, but the lines before have {self.layout.width}"
                 )
             for place, column in enumerate(order):
-                try:
-                    A[row, place] = (
-                        self.labels.code(cells[column]) if column == target else _csv_cell_number(cells[column])
-                    )
-                except ValueError:
-                    A[row, place] = np.nan
-                if not abs(A[row, place]) <= largest or np.isinf(A[row, place]):
-                    what = _csv_label_cell_fault(cells[column]) if column == target else _csv_cell_fault(cells[column])
+                cell, value = cells[column], np.nan
+                if column == target:
+                    with suppress(ValueError):
+                        value = self.labels.code(cell)
+                elif NUMBER.fullmatch(cell):
+                    value = float(cell)
+                if not abs(value) <= largest or np.isinf(value):
+                    what = _csv_label_cell_fault(cell) if column == target else _csv_cell_fault(cell)
                     raise ValueError(f"{self.path}, line {number}, {self.layout.called(column)} {what}")
+                A[row, place] = value
         return A
-
-
-def _csv_cell_number(cell: str) -> float:
-    """Number in one cell for the CSV reader; ValueError where the text is none."""
-    if NUMBER.fullmatch(cell) is None:
-        raise ValueError(cell)
-    return float(cell)
 
 
 def _csv_cell_fault(cell: str) -> str:

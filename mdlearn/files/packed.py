@@ -70,7 +70,7 @@ def packed_line_blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[b
         text = rest + piece
         # A CR at the very end may be half of a CR LF.
         end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, len(text) - 1)) + 1 if piece else len(text)
-        lines = _split_packed_lines(text[:end])
+        lines = text[:end].splitlines()  # of bytes: LF, CR LF and CR alone
         rest = text[end:]
         if max(map(len, lines), default=0) > LINE_BYTES or len(rest) > LINE_BYTES:
             at = next((i for i, line in enumerate(lines) if len(line) > LINE_BYTES), len(lines))
@@ -90,13 +90,3 @@ def _read_packed_piece(file: IO[bytes], path: str) -> bytes:
         if isinstance(error, OSError) and error.errno is not None:
             raise OSError(error.errno, error.strerror, path) from None
         raise ValueError(f"{path} is packed, but damaged or cut short: {error}") from None
-
-
-def _split_packed_lines(text: bytes) -> list[bytes]:
-    """Lines of a piece of an unpacked file that ends with a line, without their ends."""
-    if b"\r" in text:
-        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    lines = text.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines

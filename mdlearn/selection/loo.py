@@ -32,7 +32,7 @@ from mdlearn.numerics.symmetric_eigenvalues import eigh_seconds
 from mdlearn.objectives.base import Objective, Terms
 from mdlearn.selection.folds import FoldUnits
 from mdlearn.selection.paths.fits import solve_path
-from mdlearn.selection.paths.grid import equal_grid_point_groups, same_grid_point_key
+from mdlearn.selection.paths.grid import equal_grid_points, same_grid_key
 from mdlearn.selection.progress_bar import ProgressBar
 from mdlearn.selection.study import Study, StudyScores, rows_of_study
 from mdlearn.solvers.quadratic.spectrum import spectrum_loss_coefficients, spectrum_steepness
@@ -59,7 +59,7 @@ def score_by_leave_one_out(study: Study, units: FoldUnits, bar: ProgressBar) -> 
     filled = [study.setting.complete(task) for task, _ in study.asked]
     keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(study.asked, filled)]
     open_points = []
-    for group in equal_grid_point_groups(keys):
+    for group in equal_grid_points(keys):
         kernel = study.setting.kernel(study.asked[group[0]][1])
         answers = _LooValuesWithoutRefits(study, kernel)
         for i in group:
@@ -83,7 +83,7 @@ def score_by_leave_one_out(study: Study, units: FoldUnits, bar: ProgressBar) -> 
             f"rows, {len(open_points)} points without a closed form); give cv=5, or fewer rows"
         )
     for i, kernel in open_points:
-        found = _loo_by_refits(study, judged, i, filled[i], kernel, units, bar)
+        found = _loo_by_refits(study, judged, i, kernel, units, bar)
         if judged.stopped:
             break
         _set_loo_score(study, judged, i, found)
@@ -192,9 +192,7 @@ class _LooValuesWithoutRefits:
         # Terms may depend on the total weight, which is one less.
         less = replace(piece, counts=piece.counts * ((piece.total - 1.0) / piece.total))
         try:
-            form = yield from task.problem(
-                less, self.features[j], self.kernel, call.bias, filled, _refuse_loo_without_refits
-            )
+            form = yield from task.problem(less, self.features[j], self.kernel, call.bias, filled, _ask_loo_refits)
         except _LooNeedsRefitsError:
             return None
         form = as_joint_problem(form) if call.multiclass == "joint" else form
@@ -231,17 +229,11 @@ class _LooValuesWithoutRefits:
 
 
 def _loo_by_refits(
-    study: Study,
-    judged: StudyScores,
-    i: int,
-    filled: dict[str, Any],
-    kernel: Kernel,
-    units: FoldUnits,
-    bar: ProgressBar,
+    study: Study, judged: StudyScores, i: int, kernel: Kernel, units: FoldUnits, bar: ProgressBar
 ) -> np.ndarray:
     """Leave-one-out (LOO) values in selection by refits: of every row, without one repetition of it."""
     task, data = study.asked[i][0], study.data
-    whole = study.setting.solve(task, filled, kernel, PathCache())
+    whole = study.setting.solve(task, study.setting.complete(task), kernel, PathCache())
     judged.stopped = whole.outcome.stopped
     model = study.setting.builder().model(whole)
     first = model.decision_function(rows_of_study(study.X, data.rows[:1]))
@@ -286,8 +278,8 @@ class _LooNeedsRefitsError(Exception):
     """Error in selection by leave-one-out (LOO): a form needs the solution of another one first."""
 
 
-def _refuse_loo_without_refits(form: Any) -> Any:
-    """Refuse the closed form of leave-one-out (LOO) in selection: raise _NoLooClosedFormError."""
+def _ask_loo_refits(form: Any) -> Any:
+    """Ask for refits in selection by leave-one-out (LOO): raise _LooNeedsRefitsError."""
     raise _LooNeedsRefitsError
 
 
@@ -313,7 +305,7 @@ def score_by_loo_bound(study: Study, bar: ProgressBar) -> StudyScores:
         if judged.stopped:
             break
         judged.note(fitted)
-        judged.scores[i, 0] = 1.0 - _loo_bound_score(study, fitted, diagonals)
+        judged.scores[i, 0] = _loo_bound_score(study, fitted, diagonals)
         bar.advance()
     return judged
 
@@ -337,15 +329,13 @@ def _terms_scored_by_loo_bound(task: Objective, params: dict[str, Any], total: f
 
 
 def _loo_bound_score(study: Study, fitted: Fitted, diagonals: list[tuple[Any, float, np.ndarray]]) -> float:
-    """Leave-one-out (LOO) bound of one fit in selection; `diagonals` keeps those of H by kernel and variance."""
+    """Score of a fit by 1 less its leave-one-out (LOO) bound; `diagonals` keeps those of H by kernel and variance."""
     data, task = study.data, fitted.task
     own = {name: value for name, value in fitted.params.items() if name in task.parameters}
     terms = _terms_scored_by_loo_bound(task, own, data.total)
     key = (fitted.kernel.params, task.features_depend_on(own))
     known = [
-        diagonal
-        for other, variance, diagonal in diagonals
-        if variance == terms.variance and same_grid_point_key(other, key)
+        diagonal for other, variance, diagonal in diagonals if variance == terms.variance and same_grid_key(other, key)
     ]
     if not known:
         rng = np.random.default_rng([study.call.seed, 0, 1])
@@ -359,4 +349,4 @@ def _loo_bound_score(study: Study, fitted: Fitted, diagonals: list[tuple[Any, fl
     beta = np.zeros(data.counts.shape[0])
     if terms.loss:
         beta = np.clip(np.asarray(fitted.solutions[0].beta, dtype=float).reshape(-1), 0.0, C * data.counts)
-    return loo_error_bound(beta, known[0], C, data.counts)
+    return 1.0 - loo_error_bound(beta, known[0], C, data.counts)

@@ -62,7 +62,7 @@ def f1_macro(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> f
         Labels, n >= 1.
     weights : ndarray of shape (n,), optional
     """
-    right, given, told = _metric_label_counts(y, predicted, weights)
+    right, given, told = _metric_counts(y, predicted, weights)
     return float(np.mean(2.0 * right / (given + told)))
 
 
@@ -75,7 +75,7 @@ def f1_micro(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> f
         Labels, n >= 1.
     weights : ndarray of shape (n,), optional
     """
-    right, given, told = _metric_label_counts(y, predicted, weights)
+    right, given, told = _metric_counts(y, predicted, weights)
     return float(2.0 * right.sum() / (given.sum() + told.sum()))
 
 
@@ -102,7 +102,7 @@ def balanced_accuracy(y: np.ndarray, predicted: np.ndarray, weights: Weights = N
         Labels, n >= 1.
     weights : ndarray of shape (n,), optional
     """
-    right, given, _ = _metric_label_counts(y, predicted, weights)
+    right, given, _ = _metric_counts(y, predicted, weights)
     return float(np.mean(right[given > 0] / given[given > 0]))
 
 
@@ -135,9 +135,7 @@ def average_ranks(values: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def _metric_label_counts(
-    y: np.ndarray, predicted: np.ndarray, weights: Weights
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _metric_counts(y: np.ndarray, predicted: np.ndarray, weights: Weights) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Counts for metrics by class that occurs: rows labelled right, of the class (TP + FN), labelled so (TP + FP)."""
     classes, codes = np.unique(np.concatenate([y, predicted]), return_inverse=True)
     own, told = codes.reshape(2, -1)

@@ -138,7 +138,7 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
     if given is None:
         given = next(iter(known))
     if given == "score" and task not in NAMED:
-        return Scoring("score", None, _score_of_model)
+        return Scoring("score", None, lambda model, X, y, sample_weight=None: model.score(X, y, sample_weight))
     if isinstance(given, str):
         if given in known:
             return Scoring(given, known[given])
@@ -158,11 +158,6 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
             "so that weights count in scores too"
         )
     return Scoring(getattr(given, "__name__", type(given).__name__), None, given)
-
-
-def _score_of_model(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """Score of a model by its own `score`: default scoring of a plugin's task."""
-    return float(model.score(X, y, sample_weight))
 
 
 def _sklearn_scorer(name: str) -> tuple[Callable[..., Any] | None, list[str]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import zipfile
 from collections.abc import Generator, Mapping
 from dataclasses import astuple, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from mdlearn.driver.limits import OUT_OF_TIME, LimitedRun, Limits
 from mdlearn.forms.proof import Certificate, State
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.interruptible import finished
+from mdlearn.output_files import replace_file
 from mdlearn.streaming.engines.block_engine import BlockEngine
 
 LATEST_SHARE, LATEST_SECONDS = 0.05, 0.15
@@ -43,12 +44,8 @@ class PassesCheckpoint:
 
     def write(self, arrays: dict[str, np.ndarray]) -> None:
         """Replace the file; it is the old or the new one at any moment."""
-        beside = self.path.with_name(self.path.name + ".new")
-        with open(beside, "wb") as file:
-            np.savez(file, **{HEAD: np.array(json.dumps(self.head)), **arrays})  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, self.path)
+        content = {HEAD: np.array(json.dumps(self.head)), **arrays}
+        replace_file(str(self.path), partial(np.savez, **content))  # type: ignore[arg-type]
 
     def _read(self) -> dict[str, np.ndarray]:
         try:

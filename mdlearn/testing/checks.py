@@ -54,10 +54,8 @@ def _check_certificate_values(objective: Any, at: str) -> None:
     for settings in reference_kernels(objective):
         X, y, counts = reference_sample(objective)
         model = reference_fit(objective, X, y, sample_weight=counts, **settings)
-        judge, where = (
-            ReferenceObjective(objective, model, X, y, counts),
-            f"{model.objective}, {settings['kernel']} kernel{at}",
-        )
+        judge = ReferenceObjective(objective, model, X, y, counts)
+        where = f"{model.objective}, {settings['kernel']} kernel{at}"
         for j, certificate in enumerate(reference_certificates(model)):
             held = judge.model_objective(j)
             require(

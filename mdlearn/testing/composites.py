@@ -11,7 +11,6 @@ import numpy as np
 from mdlearn.data.features.kernel_rounding import UNIT
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.composite_point import row_lengths
-from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.objectives.base import Objective
 from mdlearn.testing.reference import ROUNDING, reference_fit, reference_form, reference_sample, reference_task
@@ -177,10 +176,12 @@ def _check_composite_sizes(form: Composite, other: Composite, title: str) -> Non
 
 def check_composite_certificate(objective: Any) -> None:
     """Check the certificate of an objective's own Composite: its value, and that nothing falls below its bound."""
-    found = _fitted_composite(objective)
-    if found is None:
+    X, y, _ = reference_sample(objective)
+    model = reference_fit(objective, X, y)
+    form = reference_form(reference_task(objective), X, y, model.bias, "linear")
+    if not isinstance(form, Composite):
         return
-    model, form, W = found
+    W = model.coef_.T if model.bias == "none" else np.vstack([model.coef_.T, model.intercept_])
     certificate, rng = model.certificate, np.random.default_rng(0)
     scale = max(abs(certificate.objective), abs(form.unit * form.at_zero))
 
@@ -199,14 +200,3 @@ def check_composite_certificate(objective: Any) -> None:
             f"{model.objective}: other coefficients reach {value(V)!r}, below the certified bound "
             f"{certificate.lower_bound!r}; least() is too high, or the smooth part is not convex",
         )
-
-
-def _fitted_composite(objective: Any) -> tuple[Model, Composite, np.ndarray] | None:
-    """Fitted model of an objective's own Composite, its form and coefficients (p, k); None for other forms."""
-    X, y, _ = reference_sample(objective)
-    model = reference_fit(objective, X, y)
-    form = reference_form(reference_task(objective), X, y, model.bias, "linear")
-    if not isinstance(form, Composite):
-        return None
-    rows = model.coef_.T if model.bias == "none" else np.vstack([model.coef_.T, model.intercept_])
-    return model, form, rows

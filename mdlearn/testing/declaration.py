@@ -59,21 +59,16 @@ def check_bounds(objective: Any) -> None:
             continue
         low, high = parameter.low, parameter.high
         outside = (low if parameter.strict else low - 1.0, high + 1.0)
-        wrong = [math.nan, *(end for end in outside if math.isfinite(end))]
-        for value in [*wrong, math.inf] if parameter.finite else wrong:
+        wrong: list[Any] = [math.nan, *(end for end in outside if math.isfinite(end))]
+        for value in [*wrong, *([math.inf] if parameter.finite else []), "text"]:
+            error = TypeError if value == "text" else ValueError
             refuse = f"{task.name}: {name}={value!r} is accepted; Parameter.check needs to refuse it"
-            message = require_error(ValueError, partial(fit, objective, X, y, **_as_argument(name, value)), refuse)
-            require(name in message, f"{task.name}: the refusal of {name}={value!r} does not name it: {message}")
-        refuse = f"{task.name}: {name}='text' is accepted; Parameter.check needs to refuse it"
-        require_error(TypeError, partial(fit, objective, X, y, **_as_argument(name, "text")), refuse)
+            message = require_error(error, partial(fit, objective, X, y, **{name: value}), refuse)
+            named = name in message or error is TypeError
+            require(named, f"{task.name}: the refusal of {name}={value!r} does not name it: {message}")
         for end in (high,) if parameter.strict else (low, high):
             if math.isfinite(end) or (end > 0 and not parameter.finite):
                 require_terms(reference_task(objective, **{name: end}), f" at {name}={end:g}, which its bounds allow")
-
-
-def _as_argument(name: str, value: Any) -> dict[str, Any]:
-    """Argument of `fit` for a parameter in the test of a declaration: a mapping of its name to its value."""
-    return {name: value}
 
 
 def check_params(objective: Any) -> None:

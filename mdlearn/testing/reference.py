@@ -138,8 +138,7 @@ def reference_certificates(model: Model) -> tuple[Certificate, ...]:
 
 def reference_task(objective: Any, **given: float) -> Objective:
     """Instance of the objective to check, with some parameters replaced."""
-    found = find("objective", objective)
-    return objective_with_params(found, given)
+    return objective_with_params(find("objective", objective), given)
 
 
 def reference_has_terms(objective: Any) -> bool:

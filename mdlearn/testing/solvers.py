@@ -88,9 +88,9 @@ def check_solver(solver: Any, objectives: Any = None) -> None:
     engine = registered_solver(found)
     title = f"solver {engine.name!r}"
     require_clauses(title, (solver_declares_options,), engine)
-    trials = _trials_of_solver(engine, registry().objectives if objectives is None else objectives)
-    forms = _solver_trials_of_objectives(registry().objectives if objectives is None else objectives)
-    require_clauses(title, (solver_claims_what_it_takes,), engine, forms)
+    chosen = list(registry().objectives if objectives is None else objectives)
+    trials = _trials_of_solver(engine, chosen)
+    require_clauses(title, (solver_claims_what_it_takes,), engine, _solver_trials_of_objectives(chosen))
     require(bool(trials), f"{title}: no registered objective, at its defaults, is a problem that it takes")
     require_clauses(title, SOLVER_CLAUSES, engine, trials)
 
@@ -290,8 +290,7 @@ def _solver_trial_optima(engine: Solver, trial: SolverTrial) -> list[tuple[float
         certificate.gap <= ROUNDING or not certificate.proven,
         f"{trial.words}: solver 'auto' ends at the gap {certificate.gap:.2g}, so that nothing can be compared",
     )
-    parts = certificate.parts or (certificate,)
     return [
         (part.objective / problem.unit, part.lower_bound / problem.unit)
-        for part, problem in zip(parts, problems_of(trial.form))
+        for part, problem in zip(certificate.parts or (certificate,), problems_of(trial.form))
     ]

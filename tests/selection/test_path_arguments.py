@@ -17,7 +17,7 @@ import mdlearn
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.plugins.registry import registry
-from mdlearn.selection.paths.grid import GridRoute, equal_grid_point_groups
+from mdlearn.selection.paths.grid import GridRoute, equal_grid_points
 from mdlearn.solvers.dual_hessian import eigen as decomposed
 
 GRID = {"C": [1.0, 5.0], "lambda1": [0.0, 2.0, 30.0]}
@@ -185,7 +185,7 @@ def test_order_and_neighbours():
     assert [route.before(t) for t in range(4)] == [None, 4, 1, 2]
     assert GridRoute([None, None]).order == [0, 1]
     a, b = np.arange(3), np.arange(3)
-    assert equal_grid_point_groups([({"x": a},), ({"x": 1},), ({"x": b},), ({"x": a[::-1]},)]) == [[0, 2], [1], [3]]
+    assert equal_grid_points([({"x": a},), ({"x": 1},), ({"x": b},), ({"x": a[::-1]},)]) == [[0, 2], [1], [3]]
 
 
 @pytest.mark.extras

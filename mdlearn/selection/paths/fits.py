@@ -21,12 +21,7 @@ from mdlearn.forms.proof import Start, State, starts_of
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import default_grid
-from mdlearn.selection.paths.grid import (
-    GridRoute,
-    checked_grid_points,
-    equal_grid_point_groups,
-    grid_point_term_weights,
-)
+from mdlearn.selection.paths.grid import GridRoute, checked_grid_points, equal_grid_points, grid_term_weights
 from mdlearn.selection.paths.path import Path
 from mdlearn.selection.progress_bar import ProgressBar
 from mdlearn.solvers.base import Solver
@@ -135,17 +130,15 @@ def solve_path(
     filled = [setting.complete(task) for task, _ in asked]
     keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(asked, filled)]
     memory = memory or GramMemory()
-    for group in equal_grid_point_groups(keys):
+    for group in equal_grid_points(keys):
         kernel = setting.kernel(asked[group[0]][1])
-        route = GridRoute([grid_point_term_weights(asked[i][0], filled[i], total) for i in group])
+        route = GridRoute([grid_term_weights(asked[i][0], filled[i], total) for i in group])
         handed = PathCache(prepared=Prepared(len(group)), shared=len(group) > 1, memory=memory)
         solved = dict[int, Fitted]()
         for t, j in enumerate(route.order):
             i, near = group[j], route.before(t)
-            handed.starts = None if near is None or limits.over else _path_fit_starts(solved[near])
-            own = (
-                limits if limits.callback is None else replace(limits, callback=_path_fit_callback(limits.callback, i))
-            )
+            handed.starts = None if near is None or limits.over else _path_starts(solved[near])
+            own = limits if limits.callback is None else replace(limits, callback=_path_callback(limits.callback, i))
             solved[j] = fitted = setting.solve(asked[i][0], filled[i], kernel, handed, own)
             handed.prepared.left -= 1
             if fitted.outcome.stopped:
@@ -153,12 +146,12 @@ def solve_path(
             yield i, fitted
 
 
-def _path_fit_callback(callback: Callable[[State], Any], i: int) -> Callable[[State], Any]:
+def _path_callback(callback: Callable[[State], Any], i: int) -> Callable[[State], Any]:
     """Callback of the fits of a path, which adds to each state the point that it belongs to."""
     return lambda state: callback(replace(state, point=i))
 
 
-def _path_fit_starts(fitted: Fitted) -> Starts:
+def _path_starts(fitted: Fitted) -> Starts:
     """Starts for the fit of a path's point, from the fit of another one that is solved."""
     solutions = fitted.outcome.solutions
 

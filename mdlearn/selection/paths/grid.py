@@ -16,21 +16,16 @@ Asked = tuple[Objective, dict[str, Any]]
 
 
 def checked_grid_points(call: Call, grid: Any, params: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Asked]]:
-    """Points of a path's grid, and the objective and kernel parameters of each, checked."""
-    points = grid_points(grid, params)
-    return points, [call.task({**params, **point}) for point in points]
+    """Points of a path's grid as the user gives it, and the objective and kernel parameters of each, checked.
 
-
-def grid_points(grid: Any, params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Points of a path's grid as the user gives it: all combinations of a mapping, or the union of several grids.
-
-    Raises TypeError, ValueError for anything else, for a grid without points, and for a name that `params` has as well.
+    The points are all combinations of a mapping, or the union of several grids. Raises TypeError, ValueError for
+    anything else, for a grid without points, and for a name that `params` has as well.
     """
     points = _grid_combinations(grid) if isinstance(grid, Mapping) else _union_of_grids(grid)
     both = [name for name in grid_names(points) if name in params]
     if both:
         raise ValueError(f"{both[0]!r} is in the grid and has one value beside it; give it once")
-    return points
+    return points, [call.task({**params, **point}) for point in points]
 
 
 def grid_names(points: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -72,12 +67,12 @@ def _union_of_grids(grid: Any) -> list[dict[str, Any]]:
     return points
 
 
-def equal_grid_point_groups(keys: Sequence[Any]) -> list[list[int]]:
+def equal_grid_points(keys: Sequence[Any]) -> list[list[int]]:
     """Positions of grid points with equal keys, in the order in which they come first; keys may contain arrays."""
     groups: list[list[int]] = []
     for i, key in enumerate(keys):
         for group in groups:
-            if same_grid_point_key(keys[group[0]], key):
+            if same_grid_key(keys[group[0]], key):
                 group.append(i)
                 break
         else:
@@ -85,18 +80,18 @@ def equal_grid_point_groups(keys: Sequence[Any]) -> list[list[int]]:
     return groups
 
 
-def same_grid_point_key(a: Any, b: Any) -> bool:
+def same_grid_key(a: Any, b: Any) -> bool:
     """Whether two keys of points in a path's grid are equal: mappings and arrays by their entries."""
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(same_grid_point_key, a, b))
+        return len(a) == len(b) and all(map(same_grid_key, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same_grid_point_key(a[name], b[name]) for name in a)
+        return a.keys() == b.keys() and all(same_grid_key(a[name], b[name]) for name in a)
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return type(a) is type(b) and np.array_equal(a, b)
     return a is b or bool(a == b)
 
 
-def grid_point_term_weights(task: Objective, params: dict[str, Any], total: float) -> list[float] | None:
+def grid_term_weights(task: Objective, params: dict[str, Any], total: float) -> list[float] | None:
     """Weights of the terms of a grid point's problem, the costliest to change first; None without terms."""
     try:
         terms = task.terms(params, total)
@@ -112,7 +107,7 @@ class GridRoute:
     Points are visited by increasing weights, the variance first. Each begins at the nearest point that is solved, where
     distances are those of the logarithms of the weights.
 
-    `places`: weights of every point (see `grid_point_term_weights`).
+    `places`: weights of every point (see `grid_term_weights`).
     """
 
     def __init__(self, places: list[list[float] | None]) -> None:

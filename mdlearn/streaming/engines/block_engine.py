@@ -113,19 +113,10 @@ class BlockEngineState:
     def at_zero(form: StreamedForm, q: int) -> dict[str, np.ndarray]:
         """Begin at w = 0."""
         points = {name: np.zeros((len(form.columns), form.size)) for name in ("W", "P", "best_W")}
-        numbers = {
-            "length": 1.0,
-            "value": math.nan,
-            "best": math.inf,
-            "lower": -math.inf,
-            "gap": math.inf,
-            "strict": 1.0,
-        }
-        return {
-            **points,
-            **{name: np.full(q, x) for name, x in numbers.items()},
-            "stalled": np.zeros(q, dtype=np.int64),
-        }
+        infinite = {"best": math.inf, "lower": -math.inf, "gap": math.inf}
+        numbers = {"length": 1.0, "value": math.nan, "strict": 1.0, **infinite}
+        each = {name: np.full(q, x) for name, x in numbers.items()}
+        return {**points, **each, "stalled": np.zeros(q, dtype=np.int64)}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the state as a mapping, for a file."""
@@ -139,7 +130,9 @@ class BlockStepEngine(BlockEngine):
     `form`, `groups`, `tol`: as for `BlockEngine`; `state`: where to begin; it is written to.
     """
 
-    def __init__(self, form: StreamedForm, groups: Sequence[tuple[int, ...]], tol: float, state: Any) -> None:
+    def __init__(
+        self, form: StreamedForm, groups: Sequence[tuple[int, ...]], tol: float, state: BlockEngineState
+    ) -> None:
         super().__init__(form, groups, tol)
         self.state = state
 
@@ -152,8 +145,7 @@ class BlockStepEngine(BlockEngine):
         """Go on with a problem whose certified bound is `lower`."""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        found: dict[str, np.ndarray] = self.state.arrays()
-        return found
+        return self.state.arrays()
 
     def reports(self, work: Any) -> list[tuple[int, float, float, float]]:
         """The best so far of the problems that a pass was about."""

@@ -103,9 +103,7 @@ class BlockProximal(BlockStepEngine):
         state.done[t] = self.ended(t, onward=better)
         if state.done[t]:
             return
-        H = np.array(
-            [proximal_state_hessian(self.form, j, state.square, one["hessian"]) for j, one in zip(group, sums)]
-        )
+        H = np.array([self._hessian(j, state.square, one["hessian"]) for j, one in zip(group, sums)])
         V = yield from minimise_penalised_quadratic(PenalisedQuadratic(H, G, W.T, self.beta))
         state.W[group], state.P[group] = W, V.T - W
         fall = float((G * (V - W.T)).sum()) + float(self.beta @ row_lengths(V)) - float(self.beta @ row_lengths(W.T))
@@ -147,30 +145,21 @@ class BlockProximal(BlockStepEngine):
 
     def _bound(self, t: int, W: np.ndarray, G: np.ndarray, square: np.ndarray) -> Generator[None, None, float]:
         """Lower bound of the objective, less its smooth part at W."""
-        group = self.groups[t]
-        Q = np.array([proximal_state_hessian(self.form, j, square) for j in group])
-        return penalised_quadratic_bound(
-            PenalisedQuadratic(Q, G, W.T, self.beta, proximal_state_slope_sizes(self.form, group, square))
-        )
+        Q = np.array([self._hessian(j, square) for j in self.groups[t]])
+        return penalised_quadratic_bound(PenalisedQuadratic(Q, G, W.T, self.beta, self._slope_sizes(t, square)))
 
+    def _hessian(self, j: int, square: np.ndarray, whole: np.ndarray | None = None) -> np.ndarray:
+        """Hessian of variance and ridge of a column, and of its losses where `whole` has them."""
+        one = self.form.columns[j]
+        kappa, total = one.column.kappa, one.column.total
+        H = np.array(kappa * square if whole is None else whole)
+        H -= (kappa * total) * np.multiply.outer(one.centre, one.centre)
+        H[np.diag_indices_from(H)] += self.form.punished
+        return H
 
-def proximal_state_slope_sizes(form: StreamedForm, group: Sequence[int], square: np.ndarray) -> np.ndarray:
-    """Rough sizes of slopes in proximal steps, (n,): sums of their absolute terms, those of the variance left out."""
-    mass = 0.0
-    for j in group:
-        column = form.columns[j].column
-        losses = sum(min(term.weight, term.steepest) for term in column.terms)
-        mass += column.mean + column.total * losses
-    return mass * np.sqrt(np.diagonal(square) / form.columns[0].column.total)
-
-
-def proximal_state_hessian(
-    form: StreamedForm, j: int, square: np.ndarray, whole: np.ndarray | None = None
-) -> np.ndarray:
-    """Hessian in a proximal step: of variance and ridge of a column, and of its losses where `whole` has them."""
-    one = form.columns[j]
-    kappa, total = one.column.kappa, one.column.total
-    H = np.array(kappa * square if whole is None else whole)
-    H -= (kappa * total) * np.multiply.outer(one.centre, one.centre)
-    H[np.diag_indices_from(H)] += form.punished
-    return H
+    def _slope_sizes(self, t: int, square: np.ndarray) -> np.ndarray:
+        """Rough sizes of slopes, shape (n,): sums of their absolute terms, those of the variance left out."""
+        columns = [self.form.columns[j].column for j in self.groups[t]]
+        losses = [sum(min(term.weight, term.steepest) for term in column.terms) for column in columns]
+        mass = sum(column.mean + column.total * steepest for column, steepest in zip(columns, losses))
+        return np.asarray(mass * np.sqrt(np.diagonal(square) / columns[0].total))

@@ -47,6 +47,10 @@ class MultiplierSource:
     exact: ExactMultipliers | None = None
 
 
+MultiplierSources = Mapping[int, MultiplierSource]
+"""Where the multipliers of some columns are from, by their places."""
+
+
 def no_multipliers(form: StreamedForm, p: int, *names: str) -> SummarySums:
     """Sums of a pass to which `sum_multipliers` has added nothing; `names`: further ones of the size of the columns."""
     found = SummarySums.zeros(p, "bound part first second", **dict.fromkeys(("element", "half", *names), (form.size,)))
@@ -54,17 +58,9 @@ def no_multipliers(form: StreamedForm, p: int, *names: str) -> SummarySums:
 
 
 def sum_multipliers(
-    out: SummarySums,
-    form: StreamedForm,
-    sources: Mapping[int, MultiplierSource],
-    block: Block,
-    rows: slice,
-    X: ScratchPiece,
+    out: SummarySums, form: StreamedForm, sources: MultiplierSources, block: Block, rows: slice, X: ScratchPiece
 ) -> None:
-    """Add the bounds of multipliers to the sums of a pass; for "size", what the terms of their elements are in size.
-
-    `sources`: where the multipliers of some columns are from, by their places.
-    """
+    """Add the bounds of multipliers to the sums of a pass; for "size", what the terms of their elements are in size."""
     codes, counts, p = block.codes[rows], block.counts[rows], len(sources)
     Z = form.margins(X, np.array([made.W for made in sources.values()] + [made.P for made in sources.values()]))
     A, sizes = np.empty((counts.shape[0], 2 * p)), np.empty((counts.shape[0], p))

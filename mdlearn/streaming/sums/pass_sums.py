@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from mdlearn.data.row_blocks.summary import Block, SummarySums
-from mdlearn.streaming.sums.multipliers import MultiplierSource, no_multipliers, sum_multipliers
-from mdlearn.streaming.sums.streamed_form import StreamedColumn, StreamedForm, streamed_losses, total_streamed_loss
+from mdlearn.streaming.sums.multipliers import MultiplierSources, no_multipliers, sum_multipliers
+from mdlearn.streaming.sums.streamed_form import StreamedColumn, StreamedForm, streamed_losses
 
 
 def column_pass_sums(sums: SummarySums, i: int) -> dict[str, np.ndarray]:
@@ -23,7 +22,7 @@ def add_to_pass_sums(
     """Add the losses and moments at margins z of w to the sums of a pass; return z less its mean."""
     centred = z - float(one.centre @ w)
     weighted = counts * centred
-    out["value"][i] += total_streamed_loss(one.column.terms, z, counts)
+    out["value"][i] += sum(term.value(z, counts) for term in one.column.terms)
     out["first"][i] += weighted.sum()
     out["second"][i] += weighted @ centred
     return centred
@@ -38,7 +37,7 @@ class PointPass:
     W: np.ndarray  # shape (p, size)
     h: np.ndarray  # shape (p,): widths of rounded kinks
     # of the same columns, multipliers that make another bound; empty: none
-    sources: Mapping[int, MultiplierSource] = field(default_factory=dict)
+    sources: MultiplierSources = field(default_factory=dict)
     # whether sum_i c_i x'_i x'_i' is asked for as well, which the variance of every column is made of
     squared: bool = False
 

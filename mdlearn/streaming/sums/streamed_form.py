@@ -174,11 +174,6 @@ class StreamedLosses:
     inside: int  # how many margins are within `KINK_REACH` h of a kink
 
 
-def total_streamed_loss(terms: tuple[Term, ...], z: np.ndarray, counts: np.ndarray) -> float:
-    """Sum of the losses of a streamed form's column, kinks as they are."""
-    return sum((term.value(z, counts) for term in terms), 0.0)
-
-
 def streamed_losses(
     terms: tuple[Term, ...],
     z: np.ndarray,
