@@ -167,7 +167,7 @@ def _foreign_steps_with_error_notes(
         return (yield from work)
 
 
-class ParameterErrors(dict[str, Any]):
+class ParametersWithErrorNotes(dict[str, Any]):
     """Parameters that foreign code reads: a name that it has not declared is told to be its own fault.
 
     `reader`: words for that code in the error.
@@ -176,7 +176,7 @@ class ParameterErrors(dict[str, Any]):
     reader = ""
 
     @classmethod
-    def read_by(cls, one: Any, kind: str, params: Mapping[str, Any]) -> ParameterErrors:
+    def read_by(cls, one: Any, kind: str, params: Mapping[str, Any]) -> ParametersWithErrorNotes:
         """Make those that the methods of an object, such as an objective, are given."""
         found = cls(params)
         found.reader = title_in_error(one, kind)
@@ -184,13 +184,13 @@ class ParameterErrors(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         declared = ", ".join(self) or "none"
-        raise UndeclaredParameter(
+        raise UndeclaredParameterError(
             f"{self.reader} is faulty: it reads the parameter {name!r}, which it does not declare, or declares later; "
             f"declared: {declared}"
         )
 
 
-class UndeclaredParameter(KeyError):
+class UndeclaredParameterError(KeyError):
     """Name of a parameter that foreign code reads and has not declared."""
 
     def __str__(self) -> str:

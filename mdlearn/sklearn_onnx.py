@@ -19,7 +19,7 @@ from mdlearn.model.onnx.export import (
     onnx_probabilities,
     onnx_scores,
 )
-from mdlearn.model.onnx.graph import OLDEST, OnnxGraph, imported_onnx
+from mdlearn.model.onnx.graph import OLDEST, OnnxGraph, onnx_graph_package
 
 CLASSIFIER_OPTIONS = {
     "zipmap": [True, False, "columns"],
@@ -47,7 +47,7 @@ def register_converters() -> None:
     >>> register_converters()  # doctest: +SKIP
     >>> made = to_onnx(pipeline, X[:1], options={"zipmap": False})  # doctest: +SKIP
     """
-    imported_onnx()
+    onnx_graph_package()
     try:
         from skl2onnx import update_registered_converter
     except ImportError as error:

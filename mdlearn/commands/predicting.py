@@ -13,7 +13,7 @@ from mdlearn.files.reading import ReadingOptions, read_for_model
 from mdlearn.model.model import Model
 from mdlearn.output_files import OutputFile
 from mdlearn.plugins.command import Command
-from mdlearn.plugins.model_files import load_with_notes
+from mdlearn.plugins.model_files import load_model_with_plugins
 
 
 class PredictCommand(Command):
@@ -45,7 +45,7 @@ examples:
         reads, out = (given.model, given.data), None
         if given.output is not None:
             out = OutputFile(given.output, reads, force=given.force, streams=True)
-        model, notes = load_with_notes(given.model)
+        model, notes = load_model_with_plugins(given.model)
         options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target)
         table = read_for_model(given.data, options, model, notes)
         X = table.X

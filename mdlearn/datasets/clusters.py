@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.validation import check_number
-from mdlearn.datasets.common import LARGEST_FLOAT, checked_float_type, checked_matrix, dataset_generator, row_slices
+from mdlearn.datasets.common import (
+    LARGEST_FLOAT,
+    checked_dataset_dtype,
+    checked_dataset_matrix,
+    dataset_generator,
+    dataset_row_slices,
+)
 
 
 class NDC:
@@ -83,12 +89,12 @@ class NDC:
         y : ndarray of shape (m,), float64
         """
         m = check_number(m, "m", low=1, integer=True)
-        dtype = checked_float_type(dtype)
+        dtype = checked_dataset_dtype(dtype)
         rng = dataset_generator(random_state, "ndc sample")
         n = self.w.shape[0]
         X, y = np.empty((m, n), dtype=dtype), np.empty(m)
         bounds = np.cumsum(self.shares)[:-1]
-        for rows in row_slices(m, n):
+        for rows in dataset_row_slices(m, n):
             part = np.empty((rows.stop - rows.start, n))
             cluster = np.searchsorted(bounds, rng.random(part.shape[0]), side="right")
             rng.standard_normal(out=part)
@@ -117,12 +123,12 @@ class NDC:
         ValueError
             If the shapes do not fit.
         """
-        X, y = checked_matrix(X), np.asarray(y)
+        X, y = checked_dataset_matrix(X), np.asarray(y)
         if X.shape[1] != self.w.shape[0]:
             raise ValueError(f"X has {X.shape[1]} columns; the clusters have {self.w.shape[0]} features")
         if y.shape != (X.shape[0],):
             raise ValueError(f"y has shape {y.shape}; give one label per row of X, shape ({X.shape[0]},)")
-        hits = sum(int((self._sides(X[rows]) == y[rows]).sum()) for rows in row_slices(*X.shape))
+        hits = sum(int((self._sides(X[rows]) == y[rows]).sum()) for rows in dataset_row_slices(*X.shape))
         return hits / X.shape[0]
 
     def _sides(self, X: np.ndarray) -> np.ndarray:
@@ -165,6 +171,6 @@ def ndc(
         Labels -1 and +1.
     """
     m = check_number(m, "m", low=1, integer=True)
-    dtype = checked_float_type(dtype)
+    dtype = checked_dataset_dtype(dtype)
     clusters = NDC(n, n_centers=n_centers, expand=expand, random_state=random_state)
     return clusters.sample(m, random_state, dtype=dtype)

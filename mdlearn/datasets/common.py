@@ -21,7 +21,7 @@ def dataset_generator(random_state: Any, stream: str) -> np.random.Generator:
     return np.random.default_rng([seed, *stream.encode()])
 
 
-def row_slices(m: int, n: int) -> list[slice]:
+def dataset_row_slices(m: int, n: int) -> list[slice]:
     """Common slices of the m rows of a generated data set, with about `ENTRIES_PER_BLOCK` entries each."""
     step = max(1, ENTRIES_PER_BLOCK // max(1, n))
     return [slice(start, min(start + step, m)) for start in range(0, m, step)]
@@ -32,7 +32,7 @@ def balanced_labels(m: int, rng: np.random.Generator) -> np.ndarray:
     return rng.permutation(np.where(np.arange(m) % 2 == 0, -1.0, 1.0))
 
 
-def checked_float_type(dtype: Any) -> Any:
+def checked_dataset_dtype(dtype: Any) -> Any:
     """Common check of the type of a generated data set's numbers: float64 or float32, as a dtype."""
     try:
         found = np.dtype(dtype)
@@ -43,7 +43,7 @@ def checked_float_type(dtype: Any) -> Any:
     return found
 
 
-def checked_matrix(values: Any, name: str = "X") -> np.ndarray:
+def checked_dataset_matrix(values: Any, name: str = "X") -> np.ndarray:
     """Common check of a data set's matrix: finite numbers in two dimensions, float32 as it is, else float64."""
     wanted = f"{name} needs to be a dense two-dimensional array of finite numbers"
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.validation import check_number
-from mdlearn.datasets.common import checked_matrix, dataset_generator, row_slices
+from mdlearn.datasets.common import checked_dataset_matrix, dataset_generator, dataset_row_slices
 
 
 def add_noise(X: Any, snr: float, random_state: Any = None) -> np.ndarray:
@@ -32,12 +32,12 @@ def add_noise(X: Any, snr: float, random_state: Any = None) -> np.ndarray:
     ndarray of shape (m, d)
         A new array: float32 for float32 rows, else float64.
     """
-    X = checked_matrix(X)
+    X = checked_dataset_matrix(X)
     snr = check_number(snr, "snr", low=0, strict=True)
     rng = dataset_generator(random_state, "add_noise")
     scale = X.std(axis=0, dtype=np.float64) / math.sqrt(snr)
     noisy = np.empty(X.shape, dtype=X.dtype)
-    for rows in row_slices(*X.shape):
+    for rows in dataset_row_slices(*X.shape):
         part = X[rows]
         noisy[rows] = part + scale * rng.standard_normal(part.shape)
     return noisy

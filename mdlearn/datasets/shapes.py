@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.validation import check_number
-from mdlearn.datasets.common import LARGEST_FLOAT, balanced_labels, checked_matrix, dataset_generator
+from mdlearn.datasets.common import LARGEST_FLOAT, balanced_labels, checked_dataset_matrix, dataset_generator
 
 
 def checkerboard(m: int = 1000, size: int = 4, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +125,7 @@ def two_gaussians(
         If means and scales do not have one shape with two rows, or a scale is negative.
     """
     m = check_number(m, "m", low=1, integer=True)
-    means, scales = checked_matrix(means, "means"), checked_matrix(scales, "scales")
+    means, scales = checked_dataset_matrix(means, "means"), checked_dataset_matrix(scales, "scales")
     if means.shape[0] != 2 or scales.shape != means.shape:
         raise ValueError(f"means and scales need one shape (2, d); got {means.shape} and {scales.shape}")
     if (scales < 0).any():

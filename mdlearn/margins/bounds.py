@@ -84,14 +84,14 @@ def gao_zhou_bound(z: Any, n_hypotheses: float, delta: float, theta: Any = None,
         if grid.min() <= 0 or grid.max() > 1:
             raise ValueError(f"theta runs from {grid.min():g} to {grid.max():g}, but it must be in (0, 1]")
     log_2h = math.log(2 * size)
-    below, above = _margin_shares(z, w, grid)
+    below, above = _margin_shares_of_bound(z, w, grid)
     mu = 144.0 * math.log(m) * log_2h / grid**2 + log_2h - math.log(delta)
     power = m ** (-2.0 / (1.0 - float(w @ z / m) ** 2 + grid / 9.0))
     rest = 3.0 * np.sqrt(mu) / m**1.5 + 7.0 * mu / (3.0 * m) + np.sqrt(3.0 * mu * below * above / m)
     return float((m**-50.0 + below + power + rest).min())
 
 
-def _margin_shares(z: np.ndarray, w: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _margin_shares_of_bound(z: np.ndarray, w: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shares of margins in a bound, P_S[z < theta] and P_S[z > 2 theta / 3], both strict, for every theta."""
     order = np.argsort(z, kind="stable")
     z, cumulative = z[order], np.concatenate([[0.0], np.cumsum(w[order])])

@@ -82,7 +82,7 @@ def uldm_loo_margins(
     eq. (34)-(35), for the machine.
     """
     F, signs, w = _loo_problem(columns, "columns", y, sample_weight)
-    grid = _checked_grid_of_C(C)
+    grid = _checked_loo_grid(C)
     lambda0 = finite_number(lambda0, "lambda0")
     if not lambda0 > 0:
         raise ValueError(f"lambda0={lambda0!r} is not positive; without variance there is nothing to leave out of")
@@ -157,7 +157,7 @@ def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight:
     if bias not in LOO_BIASES:
         hint = did_you_mean(bias, LOO_BIASES)
         raise ValueError(f"bias={bias!r} is unknown; give 'free', 'regularized' or 'none'{hint}")
-    grid = _checked_grid_of_C(C)
+    grid = _checked_loo_grid(C)
     if grid.min() == 0:
         raise ValueError("C=0 leaves no loss: every margin is 0; give C > 0")
     used = w > 0
@@ -189,7 +189,7 @@ def _loo_problem(matrix: Any, name: str, y: Any, sample_weight: Any) -> tuple[np
     return A, checked_signs(y, A, name, w), w
 
 
-def _checked_grid_of_C(C: Any) -> np.ndarray:
+def _checked_loo_grid(C: Any) -> np.ndarray:
     """Grid of C for leave-one-out margins in closed form, checked and one-dimensional."""
     grid = finite_array(C, "C").reshape(-1)
     if grid.min() < 0:

@@ -13,7 +13,7 @@ from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.validation import Data, check_number
 from mdlearn.errors import (
     ErrorNotes,
-    ParameterErrors,
+    ParametersWithErrorNotes,
     call_with_error_notes,
     came,
     did_you_mean,
@@ -257,7 +257,7 @@ def filled_parameters(task: Any, total: float) -> dict[str, Any]:
     """All declared parameters of an objective: those given, relative ones as numbers, defaults for m = `total`."""
     filled, foreign = dict[str, Any](), is_foreign(task)
     if foreign:
-        filled = ParameterErrors.read_by(task, "objective", {})
+        filled = ParametersWithErrorNotes.read_by(task, "objective", {})
     for key, parameter in task.parameters.items():
         if key in task.given:
             value = task.given[key]
@@ -288,12 +288,12 @@ def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     Raises TypeError, ValueError for anything else, and for parameters that lead to weights beyond float64.
     """
     if not is_foreign(task):  # reckons with Python's numbers, of which NumPy does not warn
-        return _declared_terms(task, params, total)
+        return _checked_declared_terms(task, params, total)
     with ErrorNotes(task, "objective", "terms"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _declared_terms(task, params, total)
+        return _checked_declared_terms(task, params, total)
 
 
-def _declared_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
+def _checked_declared_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     cause: ArithmeticError | None = None
     try:
         terms: Terms = task.terms(params, total)
@@ -353,16 +353,16 @@ def resolved_parameters(task: Any, total: float, data: Data | None = None) -> di
     if not is_foreign(task):
         own: dict[str, Any] = task.resolve(total)
         return own if data is None else task.complete(own, data)
-    params = _checked_answer(task, "resolve", total)
+    params = _declared_parameters_from(task, "resolve", total)
     return params if data is None else completed_parameters(task, params, data)
 
 
 def completed_parameters(task: Any, params: dict[str, Any], data: Data) -> dict[str, Any]:
     """Declared parameters of an objective with the defaults that depend on the rows; errors as above."""
-    return _checked_answer(task, "complete", params, data)
+    return _declared_parameters_from(task, "complete", params, data)
 
 
-def default_grid(task: Any, total: float) -> Any:
+def declared_grid(task: Any, total: float) -> Any:
     """Return the grid that an objective declares for rows of weight `total`; FaultyPlugin for what is none."""
     grid = call_with_error_notes(task, "objective", "grid", total)
     if not isinstance(grid, (Mapping, Sequence)) or isinstance(grid, str):
@@ -370,7 +370,7 @@ def default_grid(task: Any, total: float) -> Any:
     return grid
 
 
-def _checked_answer(task: Any, method: str, *given: Any) -> dict[str, Any]:
+def _declared_parameters_from(task: Any, method: str, *given: Any) -> dict[str, Any]:
     """Return the declared parameters that a method of an objective answers with; those of a foreign one are checked."""
     params: dict[str, Any] = call_with_error_notes(task, "objective", method, *given)
     if not is_foreign(task):
@@ -386,4 +386,4 @@ def _checked_answer(task: Any, method: str, *given: Any) -> dict[str, Any]:
             fault = f"returned {came(value)} as {name}, a number is needed"
     if fault:
         raise faulty(task, "objective", method, fault)
-    return ParameterErrors.read_by(task, "objective", params)
+    return ParametersWithErrorNotes.read_by(task, "objective", params)

@@ -55,7 +55,7 @@ def _landmark_points(name: str, value: Any) -> Any:
     return None if value is None else given_landmarks(value, name, None)
 
 
-def _named_choice(*names: str) -> Callable[[str, Any], Any]:
+def _l3svm_choice(*names: str) -> Callable[[str, Any], Any]:
     """Check of an L3SVM setting that is one of some names, or a callable."""
     named = one_of(*names, other=", or a callable")
     return lambda name, value: value if callable(value) else named(name, value)
@@ -142,11 +142,11 @@ class L3SVM(Objective):
         "n_landmarks": Setting(None, "number of landmarks, by default min(d, distinct rows)", _landmark_count),
         "centers": Setting(None, "array of centres", _landmark_points),
         "landmarks": Setting(None, "array of landmarks", _landmark_points),
-        "clustering": Setting("kmeans", "kmeans, or a callable f(X, K, seed)", _named_choice("kmeans")),
+        "clustering": Setting("kmeans", "kmeans, or a callable f(X, K, seed)", _l3svm_choice("kmeans")),
         "landmark_selection": Setting(
-            "random", f"{', '.join(SELECTIONS)}, or a callable f(X, L, seed)", _named_choice(*SELECTIONS)
+            "random", f"{', '.join(SELECTIONS)}, or a callable f(X, L, seed)", _l3svm_choice(*SELECTIONS)
         ),
-        "projection": Setting("dot", f"{', '.join(PROJECTIONS)}, or a callable f(A, B)", _named_choice(*PROJECTIONS)),
+        "projection": Setting("dot", f"{', '.join(PROJECTIONS)}, or a callable f(A, B)", _l3svm_choice(*PROJECTIONS)),
         "sigma": Setting(None, "squared width of the rbf projection, d by default", _projection_width),
         "loss": Setting("hinge", "hinge or squared_hinge", one_of("hinge", "squared_hinge")),
         "smoothness": Parameter(0.0, "rho, which pulls coefficients of close clusters together"),
@@ -173,7 +173,7 @@ class L3SVM(Objective):
     ) -> Generator[None, Any, Features]:
         """Find centres and landmarks, then project."""
         place = yield from self.place(data, params, rng)
-        return (yield from _features_of_landmarks(place, data, kernel))
+        return (yield from _l3svm_features(place, data, kernel))
 
     def place(self, data: Data, params: Settings, rng: np.random.Generator) -> Generator[None, Any, LandmarkMap]:
         """Find centres and landmarks, in interruptible pieces; of `data`, labels do not matter."""
@@ -213,14 +213,14 @@ class L3SVM(Objective):
         """Make the form of the last level, from the support vectors of those before."""
         form = self.form(data, features, bias, params)
         for level in range(1, params["n_levels"]):
-            used = _support_vectors(solve(form), data.counts)
+            used = _l3svm_support_vectors(solve(form), data.counts)
             if not used.any():
                 if (yield):  # the time is up
                     return form
                 raise ValueError(f"level {level} has no support vectors to be landmarks; lower n_levels or raise C")
             points = distinct(data.X.take(used), data.counts[used]).block(slice(None))
             place = replace(form.features.mapping(), landmarks=points, axes=None).turned()
-            form = self.form(data, (yield from _features_of_landmarks(place, data, kernel)), bias, params)
+            form = self.form(data, (yield from _l3svm_features(place, data, kernel)), bias, params)
         return form
 
 
@@ -249,14 +249,14 @@ def _number_of_given_points(number: str, given: Any, points: str, array: np.ndar
     return int(array.shape[0])
 
 
-def _features_of_landmarks(place: LandmarkMap, data: Data, kernel: Kernel) -> Generator[None, Any, Features]:
+def _l3svm_features(place: LandmarkMap, data: Data, kernel: Kernel) -> Generator[None, Any, Features]:
     """Landmark features of L3SVM: explicit for a linear kernel, else the kernel on the landmark space."""
     if kernel.name != "linear":
         return KernelFeatures(data.X, place.straight.over(kernel))
     return MappedFeatures((yield from place.rows(data.X)), map=place)
 
 
-def _support_vectors(solutions: list[Solution], counts: np.ndarray) -> np.ndarray:
+def _l3svm_support_vectors(solutions: list[Solution], counts: np.ndarray) -> np.ndarray:
     """Mask of the rows that are support vectors of any class: landmarks of L3SVM's next level."""
     each = np.array([np.abs(s.alpha) / counts for s in solutions if s.alpha is not None])
     mask: np.ndarray = (each > SUPPORT * each.max(axis=1, keepdims=True)).any(axis=0)

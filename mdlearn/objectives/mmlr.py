@@ -102,7 +102,7 @@ class PairLogistic(DecisionComposite):
 
     def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:
         codes, share = self.codes[chosen], self.share[chosen]
-        return sum(apg.pair_slopes(F[i], codes[i], share[i], self.alpha, THRESHOLD) for i in decision_value_pieces(F))
+        return sum(apg.pair_slopes(F[i], codes[i], share[i], self.alpha, THRESHOLD) for i in _mmlr_value_pieces(F))
 
     def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """The look at the best intercepts, and at coefficients that add up to 0: only the ridge sees a common shift."""
@@ -119,7 +119,7 @@ class PairLogistic(DecisionComposite):
     def curvatures(self, F: np.ndarray, reach: float) -> np.ndarray:
         """Second derivative of every psi, shape (m, k), or averages; 0 in the row's own class."""
         D = F.copy()
-        for i in decision_value_pieces(D):
+        for i in _mmlr_value_pieces(D):
             apg.pair_bends(D[i], self.codes[i], self.share[i], self.alpha, THRESHOLD, reach)
         return D
 
@@ -203,6 +203,6 @@ class PairLogistic(DecisionComposite):
         return A.T[:, None]
 
 
-def decision_value_pieces(F: np.ndarray) -> Iterable[slice]:
+def _mmlr_value_pieces(F: np.ndarray) -> Iterable[slice]:
     """Row slices of decision values that one compiled call of MMLR's loss takes: a few milliseconds."""
     return steps(F.shape[0], max(1, VALUES_PER_CALL // F.shape[1]))

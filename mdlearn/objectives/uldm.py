@@ -156,7 +156,7 @@ class ULDM(Objective):
             form = replace(form, columns=columns, unit=1.0)
         if form.ridge == 0:
             for column in form.columns:
-                _check_matrix_not_singular(column, features, bias)
+                _check_uldm_matrix(column, features, bias)
         return form
 
     def _scaled(self, params: dict[str, Any], column: Column, largest: float) -> Column:
@@ -188,7 +188,7 @@ def _largest_variances_of_basis(columns: Sequence[Column], features: LinearFeatu
     return np.maximum(found, 0.0).tolist()
 
 
-def _check_matrix_not_singular(column: Column, features: LinearFeatures, bias: str) -> None:
+def _check_uldm_matrix(column: Column, features: LinearFeatures, bias: str) -> None:
     """Raise ValueError when ULDM has C = 0 and its K is singular: then the objective has no minimum, or many."""
     rows = AffineRows(features.rows, bias != "none")
     n = rows.width

@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.data.labels import check_labels, check_model_labels
 from mdlearn.data.validation import column_names
-from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, plot_axes, support_rows
+from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, plot_axes, plotted_support_rows
 
 POINTS = 20_000
 """Most points drawn; of more rows, every class shows some at equal distances."""
@@ -103,7 +103,7 @@ def _checked_boundary_rows(model: Any, X: Any, names: Sequence[str] | None) -> t
 
 def _support_rows_to_ring(model: Any, n: int, support: bool | None) -> np.ndarray:
     """Support rows to draw rings around in a boundary plot."""
-    rows = support_rows(model)
+    rows = plotted_support_rows(model)
     fitted = getattr(getattr(model, "duals", None), "shape", (n,))[-1]
     if support is None:
         support = fitted == n and rows.max(initial=-1) < n and 2 * rows.shape[0] <= n
@@ -131,7 +131,7 @@ def _draw_class_regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: 
     from matplotlib.colors import ListedColormap, to_rgb
     from matplotlib.lines import Line2D
 
-    tints = [tuple(1 - TINTS[i % len(TINTS)] * (1 - part) for part in to_rgb(_class_colour(i))) for i in range(k)]
+    tints = [tuple(1 - TINTS[i % len(TINTS)] * (1 - part) for part in to_rgb(_boundary_colour(i))) for i in range(k)]
     chosen = (F[:, :, 0] >= 0).astype(float) if F.shape[2] == 1 else F.argmax(axis=2).astype(float)
     ax.pcolormesh(
         *along,
@@ -210,8 +210,8 @@ def _draw_points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any
             linestyle="none",
             marker=MARKERS[i % len(MARKERS)],
             markersize=5 if rows.shape[0] <= 400 else 3,
-            markeredgecolor=_class_colour(i),
-            markerfacecolor=_class_colour(i) if i % 2 == 0 else "white",
+            markeredgecolor=_boundary_colour(i),
+            markerfacecolor=_boundary_colour(i) if i % 2 == 0 else "white",
             markeredgewidth=1.0,
             label=str(label),
             zorder=3,
@@ -238,6 +238,6 @@ def _draw_rings(ax: Any, rows: np.ndarray) -> list[Any]:
     )
 
 
-def _class_colour(i: int) -> str:
+def _boundary_colour(i: int) -> str:
     """Colour of class number i in a boundary plot: black is for lines."""
     return COLOURS[1:][i % (len(COLOURS) - 1)]

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import did_you_mean
-from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, curve_style, plot_axes, support_rows, value_label
+from mdlearn.plotting.style import (
+    COLOURS,
+    MARKERS,
+    add_legend,
+    curve_style,
+    plot_axes,
+    plotted_support_rows,
+    value_label,
+)
 
 VALUES = ("score", "objective", "coefficients", "n_support")
 NAMED = 12
@@ -87,7 +95,7 @@ def path(
     value, lines, best = _lines_along_grid(given, points, name, value, (X, y, scoring))
     ax = plot_axes(ax)
     places, finish = _positions_of_grid_values([point[name] for point in points])
-    lines, rest = _lines_by_legend(lines)
+    lines, rest = _grid_lines_by_legend(lines)
     for line in rest:
         order = sorted(line.points, key=places.__getitem__)
         ax.plot([places[j] for j in order], line.heights[order], color="0.75", linewidth=0.7, label="_" + line.label)
@@ -110,7 +118,7 @@ def path(
     return ax
 
 
-def _lines_by_legend(lines: list[GridLine]) -> tuple[list[GridLine], list[GridLine]]:
+def _grid_lines_by_legend(lines: list[GridLine]) -> tuple[list[GridLine], list[GridLine]]:
     """Lines in a plot of a grid that the legend names, and those without a name."""
     if len(lines) <= NAMED:
         return lines, []
@@ -184,7 +192,7 @@ def _lines_along_grid(
         plain = getattr(given[0], "measure", "score") if scoring is None else "score"
         value = scoring.replace("_", " ") if isinstance(scoring, str) else plain
     elif value == "n_support":
-        heights = np.array([support_rows(model).shape[0] for model in given])
+        heights = np.array([plotted_support_rows(model).shape[0] for model in given])
         value = "support vectors"
     else:
         heights = np.asarray(given.objective)

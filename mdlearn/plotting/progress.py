@@ -71,7 +71,7 @@ def gap_history(
     ax = plot_axes(ax)
     ax.set_xlabel("time [s]" if against == "seconds" else "iterations")
     if value == "bounds":
-        return _plot_bounds(ax, problems, against, shown)
+        return _plot_progress_bounds(ax, problems, against, shown)
     ax.set_yscale("log")
     _draw_tolerance_line(ax, items)
     for i, (own, name) in enumerate(zip(problems, shown)):
@@ -95,7 +95,7 @@ def gap_history(
     return ax
 
 
-def _plot_bounds(ax: Any, problems: Sequence[list[list[State]]], against: str, names: Sequence[str]) -> Any:
+def _plot_progress_bounds(ax: Any, problems: Sequence[list[list[State]]], against: str, names: Sequence[str]) -> Any:
     """Plot progress of objective and bound by problem; logarithmic where the first values are far from the last."""
     values, ends = list[float](), list[float]()
     for i, (own, name) in enumerate(zip(problems, names)):

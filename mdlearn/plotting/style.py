@@ -42,7 +42,7 @@ def plot_axes(ax: Any, size: tuple[float, float] = (7.0, 4.0)) -> Any:
     return pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
-def support_rows(model: Any) -> np.ndarray:
+def plotted_support_rows(model: Any) -> np.ndarray:
     """Rows of `support_` that plots mark, in one style: a dual coefficient above 1e-4 of the largest, or all."""
     rows = np.asarray(getattr(model, "support_", ()), dtype=np.intp)
     alpha = getattr(model, "dual_coef_", None)

@@ -42,8 +42,8 @@ SHOWN_CHARACTERS = 300
 
 
 @dataclass
-class Plugin:
-    """Plugin while it is being loaded, from its entry point."""
+class LoadedPlugin:
+    """LoadedPlugin while it is being loaded, from its entry point."""
 
     source: PluginEntryPoint  # where it comes from
     disabled: bool = False  # switched off: it is not imported
@@ -68,7 +68,7 @@ class Plugin:
         )
 
 
-def load_plugin(manager: pluggy.PluginManager, plugin: Plugin) -> None:
+def load_plugin(manager: pluggy.PluginManager, plugin: LoadedPlugin) -> None:
     """Load a plugin: fill in what it offers and what is wrong with it.
 
     Only KeyboardInterrupt gets through: it cannot be told from the user's Ctrl-C. Anything else, SystemExit too, is
@@ -82,7 +82,7 @@ def load_plugin(manager: pluggy.PluginManager, plugin: Plugin) -> None:
             plugin.faults.append(fault)
             return
         doing = "registration failed"
-        _register_plugin(manager, thing, plugin)
+        _register_loaded_plugin(manager, thing, plugin)
         doing = "what it returns cannot be examined"
         for name, classes in _hook_answers(manager, thing, plugin):
             _keep_usable_classes(name, classes, plugin)
@@ -91,10 +91,10 @@ def load_plugin(manager: pluggy.PluginManager, plugin: Plugin) -> None:
     except BaseException as error:
         newer = isinstance(error, ImportError) and error.name == "mdlearn.extend"
         advice = f"; this mdlearn has API {API}: install the versions that belong together" if newer else ""
-        plugin.faults.append(f"{doing}: {error_line(error)}{advice}")
+        plugin.faults.append(f"{doing}: {plugin_error_line(error)}{advice}")
 
 
-def error_line(error: BaseException) -> str:
+def plugin_error_line(error: BaseException) -> str:
     """Type and message of an error in loading a plugin, in one line of limited length."""
     try:
         message = str(error)
@@ -116,7 +116,7 @@ def _api_fault(thing: Any) -> str | None:
     return None
 
 
-def _register_plugin(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> None:
+def _register_loaded_plugin(manager: pluggy.PluginManager, thing: Any, plugin: LoadedPlugin) -> None:
     """Register a loaded plugin's hooks with pluggy, and note faults of their names and decorators."""
     try:
         manager.register(thing, plugin.source.title)
@@ -139,7 +139,7 @@ def _register_plugin(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) 
         plugin.faults.append(f"it implements no hook (known: {known}); the entry point needs to name their module")
 
 
-def _hook_answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> Iterator[tuple[str, Any]]:
+def _hook_answers(manager: pluggy.PluginManager, thing: Any, plugin: LoadedPlugin) -> Iterator[tuple[str, Any]]:
     """Answers of a loaded plugin's hooks by name; each is called for itself: a failing one stops no other."""
     for name, kind in HOOKS.items():
         for implementation in getattr(manager.hook, name).get_hookimpls():
@@ -154,7 +154,7 @@ def _hook_answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> 
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                plugin.faults.append(f"hook {name} failed: {error_line(error)}")
+                plugin.faults.append(f"hook {name} failed: {plugin_error_line(error)}")
                 continue
             if isinstance(answer, list):
                 yield kind, answer
@@ -163,7 +163,7 @@ def _hook_answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> 
                 plugin.faults.append(f"hook {name} returned {answer!r}; {needed}")
 
 
-def _keep_usable_classes(kind: str, classes: list[Any], plugin: Plugin) -> None:
+def _keep_usable_classes(kind: str, classes: list[Any], plugin: LoadedPlugin) -> None:
     """Keep the classes of a loaded plugin that can be used, each once."""
     base = KINDS[kind]
     for cls in classes:
@@ -199,7 +199,7 @@ def _plugin_text_fault(cls: Any, *names: str) -> str | None:
     return f"needs a text as {wrong[0]}" if wrong else None
 
 
-def _maps_names_to(given: Any, kinds: type | tuple[type, ...]) -> bool:
+def _is_plugin_mapping(given: Any, kinds: type | tuple[type, ...]) -> bool:
     """Whether an attribute of a loaded plugin's class maps names to values of these kinds."""
     return isinstance(given, Mapping) and all(
         isinstance(name, str) and isinstance(value, kinds) for name, value in given.items()
@@ -213,7 +213,7 @@ def _plugin_call_fault(call: Callable[[], Any], what: str) -> str | None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return f"{what} ({error_line(error)})"
+        return f"{what} ({plugin_error_line(error)})"
     return None
 
 
@@ -221,7 +221,7 @@ def _plugin_declaration_fault(kind: str, cls: Any) -> str | None:
     """Fault in what a class of a loaded plugin declares, or that it cannot be made; None where there is none."""
     texts, name, values, needed = DECLARED[kind]
     fault = _plugin_text_fault(cls, *texts)
-    if not fault and not _maps_names_to(getattr(cls, name), values):
+    if not fault and not _is_plugin_mapping(getattr(cls, name), values):
         fault = f"needs {name} that map names to {needed}"
     if not fault and kind == "kernel" and cls.rows not in ("numbers", "any"):
         fault = f"has rows = {cls.rows!r}, which needs to be 'numbers' or 'any'"

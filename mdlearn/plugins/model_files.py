@@ -34,12 +34,12 @@ def load(path: str | os.PathLike[str]) -> Model:
     OSError
         When the file cannot be opened.
     """
-    return load_with_notes(path)[0]
+    return load_model_with_plugins(path)[0]
 
 
-def load_with_notes(path: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
+def load_model_with_plugins(path: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
     """Load a model file and its notes, with classes of plugins where it names them; errors as for `load`."""
-    return loading.load_with_notes(path, _class_for_model_file)
+    return loading.load_model_file(path, _class_for_model_file)
 
 
 def _class_for_model_file(kind: str, name: str) -> Any:

@@ -27,7 +27,7 @@ from mdlearn.objectives.base import FIT_ARGUMENTS, Objective
 from mdlearn.plugins import hookspecs
 from mdlearn.plugins.command import BUILT_IN
 from mdlearn.plugins.discovery import DISABLE, disabled_distributions, plugin_entry_points
-from mdlearn.plugins.loading import KINDS, Plugin, load_plugin
+from mdlearn.plugins.loading import KINDS, LoadedPlugin, load_plugin
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.solvers.base import Solver
 
@@ -55,11 +55,11 @@ class Registry:
         self.commands: dict[str, Any] = dict(zip(BUILT_IN, BUILT_IN))
         self.conflicts: dict[tuple[str, str], str] = {}
         off = disabled_distributions()
-        plugins = [Plugin(source, off(source.distribution)) for source in plugin_entry_points()]
+        plugins = [LoadedPlugin(source, off(source.distribution)) for source in plugin_entry_points()]
         for plugin in plugins:
             if not plugin.disabled:
                 load_plugin(self.manager, plugin)
-                _remember_modules(plugin)
+                _register_modules(plugin)
         for kind in KINDS:
             self._settle(kind, plugins)
         self.records = [plugin.record({kind: self.registered(kind) for kind in KINDS}) for plugin in plugins]
@@ -82,10 +82,10 @@ class Registry:
         found: dict[str, Any] = getattr(self, kind + "s")
         return found
 
-    def _settle(self, kind: str, plugins: list[Plugin]) -> None:
+    def _settle(self, kind: str, plugins: list[LoadedPlugin]) -> None:
         """Give every name that one class alone has to that class; built-in ones keep theirs."""
         known = self.registered(kind)
-        offers: dict[str, list[tuple[Plugin, Any]]] = {}
+        offers: dict[str, list[tuple[LoadedPlugin, Any]]] = {}
         for plugin in plugins:
             for cls in plugin.offered[kind]:
                 offers.setdefault(cls.name, []).append((plugin, cls))
@@ -222,7 +222,7 @@ def registered_objective(found: Any, own: dict[str, Any], kernel_names: tuple[st
         valid = ", ".join((*found.parameters, *kernel_names)) or "none"
         hint = did_you_mean(unknown[0], (*found.parameters, *kernel_names, *FIT_ARGUMENTS.difference(DEFAULTS)))
         raise ValueError(f"objective {found.name!r} has no parameter {unknown[0]!r} here; valid: {valid}{hint}")
-    return objective_with_params(found, own)
+    return registered_objective_with(found, own)
 
 
 def registered_solver(found: Any) -> Solver:
@@ -248,7 +248,7 @@ def registered_options(given: Any, engine: Solver | None) -> dict[str, Any]:
     return dict(given)
 
 
-def objective_with_params(found: Any, own: Mapping[str, Any]) -> Objective:
+def registered_objective_with(found: Any, own: Mapping[str, Any]) -> Objective:
     """Objective of the registry from its class or an instance, whose parameters the given ones replace."""
     if isinstance(found, type):
         task: Objective = found(**own)
@@ -259,7 +259,7 @@ def objective_with_params(found: Any, own: Mapping[str, Any]) -> Objective:
     return again
 
 
-def _remember_modules(plugin: Plugin) -> None:
+def _register_modules(plugin: LoadedPlugin) -> None:
     """Remember in the registry which modules a plugin's classes are from, for errors inside them and their forms."""
     title = f"{plugin.source.distribution} {plugin.source.version}"
     for cls in chain.from_iterable(plugin.offered.values()):
@@ -270,7 +270,7 @@ def _remember_modules(plugin: Plugin) -> None:
             PLUGIN_OF_MODULE[root] = title if PLUGIN_OF_MODULE.get(root, title) == title else ""
 
 
-def _is_kernel_function(given: Any) -> bool:
+def _is_unregistered_kernel(given: Any) -> bool:
     """Whether a kernel can do without the registry: a callable that is no plugin's class."""
     # A class of a plugin goes by its name, by which a saved model finds it again.
     return callable(given) and not (isinstance(given, type) and issubclass(given, KernelFunction))
@@ -279,6 +279,6 @@ def _is_kernel_function(given: Any) -> bool:
 _FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "objective": (lambda given: hasattr(given, "name") and hasattr(given, "terms"), "a class or an instance"),
     "solver": (lambda given: hasattr(given, "name") and hasattr(given, "iterate"), "a class or an instance"),
-    "kernel": (_is_kernel_function, "or a callable k(A, B)"),
+    "kernel": (_is_unregistered_kernel, "or a callable k(A, B)"),
 }
 """Kind -> whether something that is no name can be used, and what else can be given."""

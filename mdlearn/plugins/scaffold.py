@@ -12,7 +12,7 @@ from string import Template
 from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.output_files import check_folder
 from mdlearn.plugins.command import BUILT_IN
-from mdlearn.plugins.discovery import normalized_distribution
+from mdlearn.plugins.discovery import normalized_distribution_name
 from mdlearn.plugins.registry import registry
 from mdlearn.plugins.templates_kinds import FILES_BY_KIND
 from mdlearn.plugins.templates_native import NATIVE_FILES
@@ -60,14 +60,15 @@ def _new_plugin_values(name: str, kind: str) -> dict[str, str]:
             f"NAME {name!r} cannot be a package; use letters, digits and single '-', '_' or '.' between them, "
             "a letter first"
         )
-    module = normalized_distribution(name).replace("-", "_")
+    distribution = normalized_distribution_name(name)
+    module = distribution.replace("-", "_")
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in TAKEN:
         raise ValueError(f"NAME {name!r} would make a module {module!r}, which exists; give another NAME")
     objective, article = module.removeprefix(PREFIX), "an" if kind == "objective" else "a"
     if not objective[0].isalpha():
         raise ValueError(f"NAME {name!r} would make {article} {kind} {objective!r}; let a letter follow {PREFIX!r}")
     found = registry()
-    mine = [one for one in found.records if normalized_distribution(one.distribution) == normalized_distribution(name)]
+    mine = [one for one in found.records if normalized_distribution_name(one.distribution) == distribution]
     own = {known for one in mine for known in getattr(one, kind + "s")}
     taken = {*getattr(found, kind + "s"), *BUILT_IN_NAMES.get(kind, ())}
     if objective in taken and objective not in own:

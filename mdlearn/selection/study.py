@@ -15,7 +15,7 @@ from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.data.validation import Data, check_weights
 from mdlearn.driver.limits import LimitShortfall
 from mdlearn.forms.proof import Certificate
-from mdlearn.objectives.declaration import default_grid
+from mdlearn.objectives.declaration import declared_grid
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.fits import solve_path
 from mdlearn.selection.paths.grid import Asked, checked_grid_points
@@ -91,7 +91,7 @@ class Study:
 
     def ask(self, grid: Any, params: Mapping[str, Any]) -> None:
         """Set the points of a grid; None: those of the objective's own grid. `params` are what all points have."""
-        grid = default_grid(self.call.task(params)[0], self.data.total) if grid is None else grid
+        grid = declared_grid(self.call.task(params)[0], self.data.total) if grid is None else grid
         self.points, self.asked = checked_grid_points(self.call, grid, params)
 
     @property

@@ -16,6 +16,7 @@ if tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 6):
     )
 
 from mdlearn.sklearn.any_objective import MarginClassifier, MarginRegressor
+from mdlearn.sklearn.base import EstimatorConvergenceWarning
 from mdlearn.sklearn.kernel_classifiers import (
     L3SVMClassifier,
     LDMClassifier,
@@ -27,7 +28,6 @@ from mdlearn.sklearn.kernel_classifiers import (
 )
 from mdlearn.sklearn.landmarks import LandmarkTransformer
 from mdlearn.sklearn.linear_classifiers import L2LRClassifier, MDLMClassifier, MLRClassifier, MMLRClassifier
-from mdlearn.sklearn.reports import EstimatorConvergenceWarning
 
 __all__ = [
     "EstimatorConvergenceWarning",

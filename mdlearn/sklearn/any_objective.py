@@ -17,12 +17,12 @@ from mdlearn.model.class_decisions import n_decision_functions
 from mdlearn.model.task import task_of
 from mdlearn.plugins.registry import find
 from mdlearn.sklearn.base import BaseKernelClassifier, KernelEstimator
-from mdlearn.sklearn.documents import estimator
-from mdlearn.sklearn.entries import validated_input
+from mdlearn.sklearn.documents import documented_estimator
 from mdlearn.sklearn.params import FLOATS, param_entries
+from mdlearn.sklearn.validation import validated_sklearn_input
 
 
-@estimator
+@documented_estimator
 class MarginClassifier(BaseKernelClassifier):
     """Kernel classifier by any objective of classes, plugins' ones too.
 
@@ -74,7 +74,7 @@ class MarginClassifier(BaseKernelClassifier):
             return super()._checked(X, y)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X = validated_input(self, X, accept_sparse=self._sparse, dtype=FLOATS)
+        X = validated_sklearn_input(self, X, accept_sparse=self._sparse, dtype=FLOATS)
         if kind == "some labels":
             y = column_or_1d(y, warn=True)
             known = y[~np.isnan(y)] if y.dtype.kind == "f" else y
@@ -117,7 +117,7 @@ class MarginClassifier(BaseKernelClassifier):
         return tags
 
 
-@estimator
+@documented_estimator
 class MarginRegressor(RegressorMixin, KernelEstimator):
     """Kernel regressor by any objective of regression, plugins' ones too.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import sklearn.exceptions
 from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,17 +19,22 @@ from mdlearn.api import certified_model
 from mdlearn.arguments import DEFAULT_TOL as PLAIN_TOL
 from mdlearn.arguments import DefaultTolerance, checked_limits
 from mdlearn.data.features.kernels import PARAMETERS
+from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.class_decisions import PAIRWISE, n_decision_functions
 from mdlearn.objectives.base import Objective
-from mdlearn.sklearn.entries import validated_input
+from mdlearn.sklearn.callbacks import CallbackSupportMixin, CallbackTasks, with_callbacks
 from mdlearn.sklearn.params import FLOATS, NestedParams, param_entries, sklearn_seed
-from mdlearn.sklearn.reports import CallbackSupportMixin, EstimatorConvergenceWarning, Tasks, with_callbacks
 from mdlearn.sklearn.streaming import Streaming
+from mdlearn.sklearn.validation import validated_sklearn_input
 from mdlearn.stages import Call
 
 DEFAULT_TOL = 1e-10
 """scikit-learn's checks compare decision values to 7 digits, and objectives bound only the squares of their errors."""
+
+
+class EstimatorConvergenceWarning(ConvergenceWarning, sklearn.exceptions.ConvergenceWarning):
+    """A fit of an estimator stopped before its gap was `tol`: a ConvergenceWarning of scikit-learn's, too."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -73,7 +79,7 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Rows and y, checked in scikit-learn's words."""
         numbers = is_regressor(self)
-        X, y = validated_input(self, X, y, accept_sparse=self._sparse, dtype=FLOATS, y_numeric=numbers)
+        X, y = validated_sklearn_input(self, X, y, accept_sparse=self._sparse, dtype=FLOATS, y_numeric=numbers)
         if not numbers:
             check_classification_targets(y)
         return X, y
@@ -126,7 +132,7 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
         streamed = hasattr(self, "_portions")  # then the model holds nothing to begin with
         start = getattr(self, "model_", None) if self.warm_start and not streamed else None
         given = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
-        tasks = Tasks(self, given, self._n_problems(y), (self.n_threads or 1) == 1, self.callback)
+        tasks = CallbackTasks(self, given, self._n_problems(y), (self.n_threads or 1) == 1, self.callback)
         call = self._call(started, X.dtype, tasks.callback)
         kernel = self._kernel()
         kernel.pop("kernel", None)
@@ -151,7 +157,7 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validated_input(self, X, reset=False, accept_sparse=self._sparse, dtype=FLOATS)
+        return validated_sklearn_input(self, X, reset=False, accept_sparse=self._sparse, dtype=FLOATS)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels; of a regression, numbers.

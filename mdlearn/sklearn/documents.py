@@ -77,7 +77,7 @@ feature_names_in_ : ndarray of shape (d,)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-def estimator(made: T) -> T:
+def documented_estimator(made: T) -> T:
     """Document an estimator's class: a keyword-only dataclass, own parameters first, with a filled docstring.
 
     ``%(own)s`` in the docstring stands for the parameters that the objective documents, as far as the class has them

@@ -14,10 +14,10 @@ from mdlearn.objectives.lsvm import LSVM
 from mdlearn.objectives.svm import SVM
 from mdlearn.objectives.uldm import ULDM
 from mdlearn.sklearn.base import BaseKernelClassifier
-from mdlearn.sklearn.documents import estimator
+from mdlearn.sklearn.documents import documented_estimator
 
 
-@estimator
+@documented_estimator
 class LDMClassifier(BaseKernelClassifier):
     """Kernel classifier by the large margin distribution machine: the hinge loss with margin variance and mean.
 
@@ -54,7 +54,7 @@ class LDMClassifier(BaseKernelClassifier):
     _objective: ClassVar[type[Objective] | None] = LDM
 
 
-@estimator
+@documented_estimator
 class SVMClassifier(BaseKernelClassifier):
     """Kernel classifier by the support vector machine: the hinge loss.
 
@@ -86,7 +86,7 @@ class SVMClassifier(BaseKernelClassifier):
     _objective: ClassVar[type[Objective] | None] = SVM
 
 
-@estimator
+@documented_estimator
 class LSVMClassifier(BaseKernelClassifier):
     """Kernel classifier by the Lagrangian support vector machine: the squared hinge loss.
 
@@ -130,7 +130,7 @@ class LSVMClassifier(BaseKernelClassifier):
         return self._fitted.basis_indices_
 
 
-@estimator
+@documented_estimator
 class ULDMClassifier(BaseKernelClassifier):
     """Kernel classifier by the unconstrained LDM: margin mean and variance, and the length of coefficients.
 
@@ -172,7 +172,7 @@ class ULDMClassifier(BaseKernelClassifier):
         return self._fitted.basis_indices_
 
 
-@estimator
+@documented_estimator
 class LSSVMClassifier(BaseKernelClassifier):
     """Kernel classifier by the least squares support vector machine: every margin is drawn to 1.
 
@@ -202,7 +202,7 @@ class LSSVMClassifier(BaseKernelClassifier):
     _objective: ClassVar[type[Objective] | None] = LSSVM
 
 
-@estimator
+@documented_estimator
 class LSLDMClassifier(BaseKernelClassifier):
     """Kernel classifier by the least squares LDM: the squared loss with margin mean and variance.
 
@@ -237,7 +237,7 @@ class LSLDMClassifier(BaseKernelClassifier):
     _objective: ClassVar[type[Objective] | None] = LSLDM
 
 
-@estimator
+@documented_estimator
 class L3SVMClassifier(BaseKernelClassifier):
     """Kernel classifier by local linear SVMs in a landmark space, one per cluster.
 

@@ -15,12 +15,12 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.l3svm import L3SVM
-from mdlearn.sklearn.documents import estimator
-from mdlearn.sklearn.entries import validated_input
+from mdlearn.sklearn.documents import documented_estimator
 from mdlearn.sklearn.params import FLOATS, sklearn_seed
+from mdlearn.sklearn.validation import validated_sklearn_input
 
 
-@estimator
+@documented_estimator
 class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Transformer of scikit-learn: projections of rows on landmarks, in the block of each row's cluster.
 
@@ -102,7 +102,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             For parameters out of range: one sentence that says what is needed.
         """
         asked = [n for n in (1, self.n_landmarks, self.n_clusters) if isinstance(n, (int, np.integer))]
-        X = validated_input(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=max(asked))
+        X = validated_sklearn_input(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=max(asked))
         data = validate_regression(X, np.zeros(X.shape[0]), sample_weight, None, square=False)
         task = L3SVM(**self._choices())
         params = task.complete(task.resolve(data.total), data)
@@ -136,7 +136,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             When the dense result would not fit; ``sparse_output=True`` may.
         """
         check_is_fitted(self)
-        X = validated_input(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+        X = validated_sklearn_input(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
         rows = check_rows(X)
         if self.sparse_output:
             return self._made(rows).matrix().astype(rows.dtype, copy=False)

@@ -9,10 +9,10 @@ from mdlearn.objectives.logistic import L2LR, MLR
 from mdlearn.objectives.mdlm import MDLM
 from mdlearn.objectives.mmlr import MMLR
 from mdlearn.sklearn.base import CertifiedClassifier
-from mdlearn.sklearn.documents import estimator
+from mdlearn.sklearn.documents import documented_estimator
 
 
-@estimator
+@documented_estimator
 class MDLMClassifier(CertifiedClassifier):
     """Linear classifier by the margin distribution logistic machine, sparse with beta > 0.
 
@@ -51,7 +51,7 @@ class MDLMClassifier(CertifiedClassifier):
     _objective: ClassVar[type[Objective] | None] = MDLM
 
 
-@estimator
+@documented_estimator
 class L2LRClassifier(CertifiedClassifier):
     """Linear classifier by logistic regression with a squared norm.
 
@@ -79,7 +79,7 @@ class L2LRClassifier(CertifiedClassifier):
     _objective: ClassVar[type[Objective] | None] = L2LR
 
 
-@estimator
+@documented_estimator
 class MLRClassifier(CertifiedClassifier):
     """Linear classifier by modified logistic regression, whose loss tends to the hinge as alpha grows.
 
@@ -112,7 +112,7 @@ class MLRClassifier(CertifiedClassifier):
     _objective: ClassVar[type[Objective] | None] = MLR
 
 
-@estimator
+@documented_estimator
 class MMLRClassifier(CertifiedClassifier):
     """Linear classifier by a joint logistic machine of several classes, smooth version of Weston and Watkins' SVM.
 

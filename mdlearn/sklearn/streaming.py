@@ -25,8 +25,8 @@ from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective
-from mdlearn.sklearn.entries import validated_input
 from mdlearn.sklearn.params import FLOATS
+from mdlearn.sklearn.validation import validated_sklearn_input
 from mdlearn.solvers.stochastic.portions import Descent, advance_portion, begin_portions
 from mdlearn.stages import Call
 
@@ -113,7 +113,7 @@ class Streaming:
         """
         model: Model | None = getattr(self, "model_", None)
         old: Portions | None = getattr(self, "_portions", None)
-        X, y = validated_input(self, X, y, accept_sparse="csr", dtype=FLOATS, reset=model is None)
+        X, y = validated_sklearn_input(self, X, y, accept_sparse="csr", dtype=FLOATS, reset=model is None)
         check_classification_targets(y)
         data = self._portion(X, y, _stream_labels(None if model is None else model.classes_, classes), sample_weight)
         if old is None:

@@ -14,7 +14,7 @@ from mdlearn.api import fit
 from mdlearn.driver.checked_engine import engine_takes_form
 from mdlearn.driver.choice import choose_solver
 from mdlearn.forms.margin import BIASES
-from mdlearn.model.file.loading import load_with_notes
+from mdlearn.model.file.loading import load_model_file
 from mdlearn.model.task import task_of
 from mdlearn.plugins.registry import registry
 from mdlearn.testing.composites import check_composite, check_composite_certificate
@@ -303,7 +303,7 @@ def check_features(objective: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.npz"
         model.save(path)
-        again = load_with_notes(path, lambda kind, name: task)[0]
+        again = load_model_file(path, lambda kind, name: task)[0]
     require(
         np.array_equal(again.decision_function(X), f),
         f"{task.name}: a model from its file predicts something else; encoded() needs to hold all that features() uses",

@@ -17,7 +17,7 @@ from typing import Any
 
 from mdlearn.data.validation import check_number
 from mdlearn.errors import PluginWarning
-from mdlearn.plugins.loading import error_line
+from mdlearn.plugins.loading import plugin_error_line
 from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.testing.checks import CHECKS
 from mdlearn.testing.kernels import check_kernel
@@ -149,7 +149,7 @@ def _installed_fault(clause: Callable[[str], None], name: str) -> str | None:
     except KeyboardInterrupt:
         raise
     except Exception as error:
-        return f"{clause.__name__}: {error_line(error)}"
+        return f"{clause.__name__}: {plugin_error_line(error)}"
     return None
 
 

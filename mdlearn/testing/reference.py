@@ -12,7 +12,7 @@ from mdlearn.api import fit
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.validation import Data
-from mdlearn.errors import ConvergenceWarning, FaultyPlugin, FaultyProblem, UndeclaredParameter
+from mdlearn.errors import ConvergenceWarning, FaultyPlugin, FaultyProblem, UndeclaredParameterError
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
@@ -23,7 +23,7 @@ from mdlearn.model.task import task_of
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Parameter
 from mdlearn.objectives.declaration import resolved_parameters
-from mdlearn.plugins.registry import find, objective_with_params
+from mdlearn.plugins.registry import find, registered_objective_with
 from mdlearn.testing.require import require
 
 TOL = 1e-15
@@ -138,7 +138,7 @@ def reference_certificates(model: Model) -> tuple[Certificate, ...]:
 
 def reference_task(objective: Any, **given: float) -> Objective:
     """Instance of the objective to check, with some parameters replaced."""
-    return objective_with_params(find("objective", objective), given)
+    return registered_objective_with(find("objective", objective), given)
 
 
 def reference_has_terms(objective: Any) -> bool:
@@ -244,7 +244,7 @@ def reference_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any)
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             model = fit(objective, X, y, tol=TOL, **settings)
-        except (FaultyPlugin, FaultyProblem, UndeclaredParameter) as error:
+        except (FaultyPlugin, FaultyProblem, UndeclaredParameterError) as error:
             raise AssertionError(str(error)) from error
     require(
         model.certificate.gap <= REACHED,

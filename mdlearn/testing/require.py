@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.errors import UndeclaredParameter
+from mdlearn.errors import UndeclaredParameterError
 from mdlearn.forms.losses import Term
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective, Terms
@@ -53,7 +53,7 @@ def require_terms(task: Objective, where: str = "") -> None:
     try:
         terms = task.terms(resolved_parameters(task, 40.0), 40.0)
     except Exception as error:
-        told = str(error) if isinstance(error, UndeclaredParameter) else repr(error)
+        told = str(error) if isinstance(error, UndeclaredParameterError) else repr(error)
         raise AssertionError(f"{task.name}: terms() raises an error of its own{where}: {told}") from error
     require(isinstance(terms, Terms), f"{task.name}: terms() returns {terms!r}{where}; return Terms(...)")
     for name in ("variance", "mean"):

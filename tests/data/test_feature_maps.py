@@ -47,7 +47,7 @@ def by_hand(X):
 def loaded(model, path, objective):
     """Through a file, with `objective` as the one that is installed."""
     model.save(path)
-    return loading.load_with_notes(path, lambda kind, name: objective)[0]
+    return loading.load_model_file(path, lambda kind, name: objective)[0]
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_a_file_gives_the_same_model_back(k, tmp_path):
 
 def refused(path, lookup):
     with pytest.raises(ValueError) as caught:
-        loading.load_with_notes(path, lookup)
+        loading.load_model_file(path, lookup)
     text = str(caught.value)
     assert text.startswith(f"{path} cannot be loaded: ") and "\n" not in text
     return text

@@ -92,12 +92,12 @@ def test_numbers_of_rows():
 
 
 def test_files_hold_objects_where_the_kernel_says_how(tmp_path, monkeypatch):
-    from mdlearn.model.file.loading import load_with_notes
+    from mdlearn.model.file.loading import load_model_file
 
     known = {"spectrum": Spectrum, "sets": Sets, "svm": type(mdlearn.objectives.svm.SVM())}
     model, path = mdlearn.fit("svm", WORDS, y, **GIVEN), tmp_path / "model.npz"
     model.save(path)
-    again, _ = load_with_notes(path, lambda kind, name: known[name])
+    again, _ = load_model_file(path, lambda kind, name: known[name])
     assert np.array_equal(again.decision_function(NEW), model.decision_function(NEW))
     sets = [frozenset(word) for word in WORDS]
     with pytest.raises(ValueError, match="kernel 'sets' does not say how a file holds its rows; write its methods enc"):
@@ -111,7 +111,7 @@ def test_files_hold_objects_where_the_kernel_says_how(tmp_path, monkeypatch):
         assert not (tmp_path / "other.npz").exists()
     short = type("Short", (Spectrum,), {"decoded": lambda self, values: values["strings"][1:]})
     with pytest.raises((TypeError, ValueError), match=r"Short\.decoded returned list, a list of"):
-        load_with_notes(path, lambda kind, name: {**known, "spectrum": short}[name])
+        load_model_file(path, lambda kind, name: {**known, "spectrum": short}[name])
 
 
 @pytest.mark.parametrize(

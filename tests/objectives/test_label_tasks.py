@@ -19,7 +19,7 @@ from mdlearn.extend import (
     SemiSupervisedModel,
     Terms,
 )
-from mdlearn.model.file.loading import load_with_notes
+from mdlearn.model.file.loading import load_model_file
 from mdlearn.testing import check_objective
 from mdlearn.testing.checks import check_certificate, check_model
 
@@ -298,7 +298,7 @@ def test_unknown_labels_have_no_pairs_and_no_signs():
 def test_files_and_warm_starts(objective, y, kernel, tmp_path):
     model = mdlearn.fit(objective, X, y, kernel=kernel)
     model.save(tmp_path / "model.npz")
-    again, _ = load_with_notes(tmp_path / "model.npz", look_up)
+    again, _ = load_model_file(tmp_path / "model.npz", look_up)
     assert type(again) is type(model) and again.multiclass == model.multiclass
     assert np.array_equal(again.decision_function(X), model.decision_function(X)) and again.score(X, y) > 0.3
     assert np.array_equal(again.n_support_, model.n_support_)

@@ -8,7 +8,7 @@ import pytest
 
 import mdlearn
 from mdlearn.extend import HingeTerm, Model, Parameter, Task, Terms
-from mdlearn.model.file.loading import load_with_notes
+from mdlearn.model.file.loading import load_model_file
 from mdlearn.model.file.schema import BUILT_IN_TASKS
 from mdlearn.model.regression import RegressionModel
 from mdlearn.model.task import TASKS, task_of
@@ -166,7 +166,7 @@ def test_files(name, kernel, tmp_path):
     X, y = sample(name)
     model, path = mdlearn.fit(OWN[name], X, y, kernel=kernel), tmp_path / "model.npz"
     model.save(path)
-    again, _ = load_with_notes(path, look_up)
+    again, _ = load_model_file(path, look_up)
     assert type(again) is type(model) and np.array_equal(again.predict(X), model.predict(X))
     assert again.score(X, y) == model.score(X, y) and np.array_equal(again.classes_, model.classes_)
     with pytest.raises(ValueError, match=f"it needs the objective '{name}' of a plugin"):
@@ -178,7 +178,7 @@ def test_files(name, kernel, tmp_path):
     with pytest.raises(
         ValueError, match=f"its task is '{model.task}', that of the installed objective '{name}' is 'reg"
     ):
-        load_with_notes(path, lambda kind, name: other)
+        load_model_file(path, lambda kind, name: other)
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -13,7 +13,7 @@ from plugin_cases import Site
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.errors import UndeclaredParameter
+from mdlearn.errors import UndeclaredParameterError
 from mdlearn.extend import GivenLoss, Parameter, Terms
 from mdlearn.plugins.registry import registry
 from mdlearn.testing import checks
@@ -101,7 +101,7 @@ def test_a_parameter_that_is_not_declared(add, name):
     arguments = {"terms": "params, total", "check_form": "form, params"}.get(name)
     arguments = arguments or {"form": "data, features, bias, params", "features": "data, kernel, params, rng"}[name]
     add(odd=method(name, arguments, "params['lam']"))
-    with pytest.raises(UndeclaredParameter) as raised:
+    with pytest.raises(UndeclaredParameterError) as raised:
         mdlearn.fit("odd", X, Y[2])
     told = (
         f"objective 'odd' {PLACE} is faulty: it reads the parameter 'lam', which it does not declare, or declares later"
@@ -113,7 +113,7 @@ def test_a_parameter_that_is_not_declared(add, name):
 def test_a_default_that_reads_a_later_parameter(add):
     add(odd="parameters = {'C': Parameter(lambda p, m: p['D'], 'a'), 'D': Parameter(1.0, 'b')}")
     with pytest.raises(
-        UndeclaredParameter, match="it reads the parameter 'D', which it does not declare, or declares l"
+        UndeclaredParameterError, match="it reads the parameter 'D', which it does not declare, or declares l"
     ):
         mdlearn.fit("odd", X, Y[2])
 

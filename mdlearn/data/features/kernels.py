@@ -17,7 +17,7 @@ from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, s
 from mdlearn.data.validation import check_number
 from mdlearn.errors import (
     ErrorNotes,
-    ParameterErrors,
+    ParametersWithErrorNotes,
     call_with_error_notes,
     came,
     did_you_mean,
@@ -320,7 +320,7 @@ def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray)
 
 def make_plugin_kernel(cls: type[KernelFunction], given: dict[str, Any], total: float) -> Kernel:
     """Make the kernel of a plugin: check given parameters, fill in defaults; `total` is m, the sum of the weights."""
-    params: dict[str, Any] = ParameterErrors.read_by(cls, "kernel", {})
+    params: dict[str, Any] = ParametersWithErrorNotes.read_by(cls, "kernel", {})
     for name, parameter in cls.parameters.items():
         if name in given:
             params[name] = parameter.check(name, given[name])

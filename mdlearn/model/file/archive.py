@@ -19,6 +19,7 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
+from mdlearn.model.file.schema import UnreadableModel
 from mdlearn.numerics import memory
 
 LABEL_KINDS = "biufSUMm"
@@ -36,10 +37,6 @@ NPY = re.compile(
 )
 
 
-class Unreadable(Exception):
-    """Error whose text says, as the second half of a sentence, what is wrong with a model file."""
-
-
 def write_archive(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
     """Write arrays, which own their elements, as the members of a model file's archive."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -51,7 +48,7 @@ def write_archive(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
 class ArchiveMembers:
     """Members of an open model file's archive: arrays, taken one after the other.
 
-    Raises Unreadable when the file is no archive; by `take` and `finish`, when it is not the one that is expected.
+    Raises UnreadableModel when the file is no archive; by `take` and `finish`, when it is not the one that is expected.
     Raises InsufficientMemory for a file that does not fit in memory.
     """
 
@@ -63,34 +60,38 @@ class ArchiveMembers:
         start = file.read(4)
         file.seek(0)
         if not start:
-            raise Unreadable("it is empty")
+            raise UnreadableModel("it is empty")
         if start[:1] == b"\x80" and start[1:2] <= b"\x05":
-            raise Unreadable("it is a pickle, which could run any code and is never loaded; write models with save()")
+            raise UnreadableModel(
+                "it is a pickle, which could run any code and is never loaded; write models with save()"
+            )
         if start != b"PK\x03\x04":
-            raise Unreadable("it is not a model file of mdlearn")
+            raise UnreadableModel("it is not a model file of mdlearn")
         memory.require(self._size, "this model file", "load it on a machine with more memory")
 
     def take(self, name: str, most: int | None = None) -> np.ndarray:
         """Return the next array, which needs to have this name, and `most` bytes at most."""
         end = self._enter(name)
         if most is not None and end - self._file.tell() > most:
-            raise Unreadable(f"its array {name!r} takes {end - self._file.tell()} bytes, and {most} at most are read")
+            raise UnreadableModel(
+                f"its array {name!r} takes {end - self._file.tell()} bytes, and {most} at most are read"
+            )
         if self._file.read(8) != b"\x93NUMPY\x01\x00":
-            raise Unreadable(f"its array {name!r} is not in the npy format 1.0")
+            raise UnreadableModel(f"its array {name!r} is not in the npy format 1.0")
         text = self._read(int.from_bytes(self._file.read(2), "little"), end)
         found = NPY.fullmatch(text.decode("latin-1"))
         if found is None:
-            raise Unreadable(f"its array {name!r} is no plain array of numbers or strings")
+            raise UnreadableModel(f"its array {name!r} is no plain array of numbers or strings")
         dtype, shape = np.dtype(found[1]), tuple(int(n) for n in found[3].replace(" ", "").split(",") if n)
         if dtype.hasobject:
-            raise Unreadable(f"its array {name!r} holds pickled objects, which are never loaded")
+            raise UnreadableModel(f"its array {name!r} holds pickled objects, which are never loaded")
         if dtype.kind not in LABEL_KINDS or dtype.itemsize == 0:
-            raise Unreadable(f"its array {name!r} has dtype {dtype} and shape {shape}")
+            raise UnreadableModel(f"its array {name!r} has dtype {dtype} and shape {shape}")
         if self._file.tell() + math.prod(shape) * dtype.itemsize != end:
-            raise Unreadable(f"its array {name!r} is incomplete")
+            raise UnreadableModel(f"its array {name!r} is incomplete")
         content = np.empty(end - self._file.tell(), np.uint8)
         if self._file.readinto(content.data) != content.shape[0]:
-            raise Unreadable(f"its array {name!r} is incomplete")
+            raise UnreadableModel(f"its array {name!r} is incomplete")
         self._taken += 1
         array = content.view(dtype)
         return array.reshape(shape[::-1]).T if found[2] == "True" else array.reshape(shape)
@@ -99,38 +100,40 @@ class ArchiveMembers:
         """Check that nothing but the directory follows."""
         place = self._file.tell()
         if self._file.read(4) == b"PK\x03\x04":
-            raise Unreadable("its arrays are not those that its header lists")
+            raise UnreadableModel("its arrays are not those that its header lists")
         if self._size < place + END.size:
-            raise Unreadable("its end is missing")
+            raise UnreadableModel("its end is missing")
         self._file.seek(self._size - END.size)
         tag, _, _, here, entries, _, start, comment = END.unpack(self._file.read(END.size))
         wanted = b"PK\x05\x06", min(self._taken, 0xFFFF), min(place, 0xFFFFFFFF), 0
         if (tag, entries, start, comment) != wanted or here != entries:
-            raise Unreadable("its directory is damaged, or its end is missing")
+            raise UnreadableModel("its directory is damaged, or its end is missing")
 
     def _enter(self, name: str) -> int:
         """Read the header of a member; the file is then at the member's content, which ends where this returns."""
         given = self._file.read(LOCAL.size)
         if len(given) < LOCAL.size:
-            raise Unreadable("its end is missing")
+            raise UnreadableModel("its end is missing")
         tag, _, flags, method, _, _, _, stored, size, name_length, more = LOCAL.unpack(given)
         if tag != b"PK\x03\x04":
-            raise Unreadable(f"it lacks the array {name!r}")
+            raise UnreadableModel(f"it lacks the array {name!r}")
         found, extra = self._file.read(name_length), self._file.read(more)
         if found != f"{name}.npy".encode():
             first = name == "header"
-            raise Unreadable(
+            raise UnreadableModel(
                 "it is a zip archive, but not a model file of mdlearn"
                 if first
                 else "its arrays are not those that its header lists"
             )
         if method != zipfile.ZIP_STORED or flags & ~UTF8:
-            raise Unreadable(f"its array {name!r} is compressed or encrypted, which model files of mdlearn never are")
+            raise UnreadableModel(
+                f"its array {name!r} is compressed or encrypted, which model files of mdlearn never are"
+            )
         if len(extra) == LARGE.size and stored == size == 0xFFFFFFFF:
             kind, length, size, stored = LARGE.unpack(extra)
             extra = b"" if (kind, length) == (1, 16) else extra
         if extra or stored != size or self._file.tell() + size > self._size - END.size:
-            raise Unreadable(f"its array {name!r} is incomplete")
+            raise UnreadableModel(f"its array {name!r} is incomplete")
         return int(self._file.tell() + size)
 
     def _read(self, length: int, end: int) -> bytes:

@@ -16,8 +16,18 @@ from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.proof import Certificate, State
 from mdlearn.model.class_decisions import EACH_LABEL, PAIRWISE, n_decision_functions
-from mdlearn.model.file.archive import Unreadable
-from mdlearn.model.file.schema import CERTIFICATE, HISTORY, NUMBER, OWN_TASK, OWN_WAY, VOUCHED_BY
+from mdlearn.model.file.schema import (
+    CERTIFICATE,
+    HISTORY,
+    NUMBER,
+    OWN_TASK,
+    OWN_WAY,
+    VOUCHED_BY,
+    UnreadableModel,
+    check_header_type,
+    header_choice,
+    header_field,
+)
 from mdlearn.model.model import Model
 from mdlearn.model.task import TASKS, Task, task_of
 
@@ -27,7 +37,7 @@ Lookup = Callable[[str, str], Any]
 
 
 def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup) -> Model:
-    """Decode a model file to a Model; Unreadable (or another error, for a wrong type) when the file makes none."""
+    """Decode a model file to a Model; UnreadableModel (or another error, for a wrong type) when the file makes none."""
     rest = ArraysToDecode(arrays)
     # Format 1 knew nothing but one-vs-rest, and coefficients that are combinations of rows.
     multiclass = header_choice(header.get("multiclass", "ovr"), (*MULTICLASS, "none", OWN_TASK))
@@ -40,7 +50,7 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
     problems = n_decision_functions(k, multiclass)
     width = header_field(header, "n_features_in", (int,))
     if width < 1:
-        raise Unreadable(f"its header gives 'n_features_in' as {width}")
+        raise UnreadableModel(f"its header gives 'n_features_in' as {width}")
     given = header_field(header, "kernel", (dict,))
     approximate = header.get("approximation") is not None
     name, linear = given["name"], given["name"] == "linear" or approximate
@@ -51,13 +61,13 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
     alpha = rest.take("dual_coef", "f", problems, m) if combination or not linear else None
     support, n_support = _decoded_support(rest, m, k)
     if task.y not in ("some labels", "indicators") and n_support.sum() != support.shape[0]:
-        raise Unreadable("its numbers of support rows are not those of its support rows")
+        raise UnreadableModel("its numbers of support rows are not those of its support rows")
     kernel = _decoded_kernel(given, rest, width) if name in PARAMETERS else _decoded_plugin_kernel(given, lookup)
     if name == "precomputed" and width != m:
-        raise Unreadable("its number of kernel values is not that of its training rows")
+        raise UnreadableModel("its number of kernel values is not that of its training rows")
     names = header["feature_names"]
     if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
-        raise Unreadable("its column names are not one string per column")
+        raise UnreadableModel("its column names are not one string per column")
     extras = _decoded_attributes(check_header_type(header.get("extras", {}), (dict,), "extras"), rest, problems)
     mapping: FeatureMap | None = None
     if approximate:
@@ -69,7 +79,7 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
         mapping = _decoded_map(header, extras, rest, lookup)
     if mapping is not None:
         if mapping.columns != width:
-            raise Unreadable(f"its features are made of {mapping.columns} columns, and X had {width}")
+            raise UnreadableModel(f"its features are made of {mapping.columns} columns, and X had {width}")
         if not linear:
             mapping.over(kernel)
         extras |= mapping.attributes()
@@ -106,9 +116,9 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
         _map=mapping,
     )
     if rest.left:
-        raise Unreadable(f"it holds the array {min(rest.left)!r}, which does not belong to such a model")
+        raise UnreadableModel(f"it holds the array {min(rest.left)!r}, which does not belong to such a model")
     if mapping is not None and model._scores(DenseRows(np.zeros((1, width)))).shape != (1, problems):
-        raise Unreadable("its features do not fit its coefficients")
+        raise UnreadableModel("its features do not fit its coefficients")
     return model
 
 
@@ -119,7 +129,7 @@ def _decoded_task(header: dict[str, Any], multiclass: str, lookup: Lookup) -> Ta
     name, cls = header_field(header, "task", (str,)), _decoded_class(lookup, "objective", header["objective"])
     found = task_of(cls)
     if found.name != name:
-        raise Unreadable(f"its task is {name!r}, that of the installed objective {cls.name!r} is {found.name!r}")
+        raise UnreadableModel(f"its task is {name!r}, that of the installed objective {cls.name!r} is {found.name!r}")
     return found
 
 
@@ -134,11 +144,11 @@ def _decoded_claims(given: Any) -> dict[str, float | None]:
 def _decoded_support(rest: ArraysToDecode, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Decoded support rows among m of a model file, and their number in each of k classes."""
     support = rest.take("support", "i", None).astype(np.intp, copy=False)
-    if support.size and (support[0] < 0 or support[-1] >= m or not _rises(support).all()):
-        raise Unreadable("its support rows are out of order or out of range")
+    if support.size and (support[0] < 0 or support[-1] >= m or not _decoded_indices_rise(support).all()):
+        raise UnreadableModel("its support rows are out of order or out of range")
     counts = rest.take("n_support", "i", max(k, 1)).astype(np.intp, copy=False)
     if (counts < 0).any() or counts.max() > support.shape[0]:
-        raise Unreadable("its numbers of support rows are not those of its support rows")
+        raise UnreadableModel("its numbers of support rows are not those of its support rows")
     return support, counts
 
 
@@ -154,7 +164,7 @@ def _check_decoded_parameters(objective: str, params: dict[str, Any], kernel: Ke
     """Check decoded hyper-parameters as a fit does, where the objective is known; a plugin's may not be installed."""
     for name, value in kernel.params.items():
         if name in params and params[name] != value:
-            raise Unreadable(f"its header gives {name!r} as {params[name]!r} and as {value!r}")
+            raise UnreadableModel(f"its header gives {name!r} as {params[name]!r} and as {value!r}")
     try:
         declared = lookup("objective", objective).parameters
     except ValueError:
@@ -164,7 +174,7 @@ def _check_decoded_parameters(objective: str, params: dict[str, Any], kernel: Ke
             try:
                 declared[name].check(name, params[name])
             except (TypeError, ValueError) as error:
-                raise Unreadable(f"its objective {objective!r} cannot be: {error}") from None
+                raise UnreadableModel(f"its objective {objective!r} cannot be: {error}") from None
 
 
 def _decoded_attributes(given: dict[str, Any], rest: ArraysToDecode, problems: int) -> dict[str, Any]:
@@ -173,7 +183,7 @@ def _decoded_attributes(given: dict[str, Any], rest: ArraysToDecode, problems: i
     for name, several in given.items():
         count = several is None or check_header_type(several, (int,), "extras") == problems
         if not (count and name.isidentifier() and name[0] != "_") or hasattr(Model, name):
-            raise Unreadable(f"its header gives {several!r} arrays of {name!r} for {problems} problems")
+            raise UnreadableModel(f"its header gives {several!r} arrays of {name!r} for {problems} problems")
         arrays = tuple(rest.take_any(f"extra_{name}_{i}") for i in range(several or 1))
         extras[name] = arrays[0] if several is None else arrays
     return extras
@@ -186,7 +196,7 @@ def _decoded_map(header: dict[str, Any], extras: dict[str, Any], rest: ArraysToD
         return _decoded_old_map(given, extras, rest)
     objective = _decoded_class(lookup, "objective", header["objective"])
     if objective.feature_map is None:
-        raise Unreadable(f"it needs a feature map, and the objective {objective.name!r} has none")
+        raise UnreadableModel(f"it needs a feature map, and the objective {objective.name!r} has none")
     found: FeatureMap = objective.feature_map.decoded(_decoded_params(given, rest))
     return found
 
@@ -210,9 +220,9 @@ def _decoded_classes(classes: np.ndarray) -> np.ndarray:
     """Decoded labels of a model file's classes: two or more, different and sorted."""
     # tolist checks the code points of strings.
     if classes.ndim != 1 or classes.shape[0] < 2 or len(classes.tolist()) != np.unique(classes).shape[0]:
-        raise Unreadable("its labels are not two or more different ones")
+        raise UnreadableModel("its labels are not two or more different ones")
     if not np.array_equal(classes, np.sort(classes)):
-        raise Unreadable("its labels are not sorted")
+        raise UnreadableModel("its labels are not sorted")
     return classes
 
 
@@ -221,11 +231,11 @@ def _decoded_kernel(given: dict[str, Any], rest: ArraysToDecode, width: int) -> 
     name = header_choice(given["name"], tuple(PARAMETERS))
     params = header_field(given, "params", (dict,))
     if sorted(params) != sorted(PARAMETERS[name]):
-        raise Unreadable(f"its kernel {name!r} has the parameters {sorted(params)}")
+        raise UnreadableModel(f"its kernel {name!r} has the parameters {sorted(params)}")
     try:
         params = check_kernel_parameters(params)
     except (TypeError, ValueError, OverflowError) as error:
-        raise Unreadable(f"its kernel {name!r} cannot be: {error}") from None
+        raise UnreadableModel(f"its kernel {name!r} cannot be: {error}") from None
     centre = rest.take("centre", "f", width) if name == "rbf" and "centre" in rest.left else None
     return Kernel(name, params, None, centre)
 
@@ -236,14 +246,14 @@ def _decoded_plugin_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
     params = header_field(given, "params", (dict,))
     if sorted(params) != sorted(cls.parameters):
         taken = sorted(cls.parameters)
-        raise Unreadable(f"its kernel {cls.name!r} has the parameters {sorted(params)}, the installed one {taken}")
+        raise UnreadableModel(f"its kernel {cls.name!r} has the parameters {sorted(params)}, the installed one {taken}")
     try:
         return make_plugin_kernel(cls, {key: header_field(params, key, NUMBER) for key in cls.parameters}, float("nan"))
     except (TypeError, ValueError) as error:
-        raise Unreadable(f"the installed kernel {cls.name!r} refuses its parameters: {error}") from None
+        raise UnreadableModel(f"the installed kernel {cls.name!r} refuses its parameters: {error}") from None
 
 
-def _rises(numbers: np.ndarray) -> np.ndarray:
+def _decoded_indices_rise(numbers: np.ndarray) -> np.ndarray:
     """Where the next one of decoded whole numbers is larger: a difference of two may overflow, to another sign."""
     rising: np.ndarray = numbers[1:] > numbers[:-1]
     return rising
@@ -266,17 +276,17 @@ def _decoded_rows(kind: Any, rest: ArraysToDecode, n: int, width: int, wanted: b
     fits = indptr[0] == 0 and indptr[-1] == data.shape[0] and bool((indptr[1:] >= indptr[:-1]).all())
     if fits and data.shape[0]:
         starts[indptr] = True
-        rising = _rises(indices) | starts[1:-1]
+        rising = _decoded_indices_rise(indices) | starts[1:-1]
         fits = bool(rising.all()) and int(indices.min()) >= 0 and int(indices.max()) < width
     if not fits:
-        raise Unreadable("its sparse rows are not in order")
+        raise UnreadableModel("its sparse rows are not in order")
     return CsrRows(csr_matrix((data, indices, indptr), shape=(n, width)))
 
 
 def _decoded_objects(header: dict[str, Any], rest: ArraysToDecode, kernel: Kernel, n: int) -> Rows:
     """Decoded support rows of a model file whose kernel compares objects: the kernel makes them of their values."""
     if not isinstance(kernel, BroughtKernel):
-        raise Unreadable(f"its kernel {kernel.name!r} compares no objects")
+        raise UnreadableModel(f"its kernel {kernel.name!r} compares no objects")
     return kernel.decoded_rows(_decoded_params(header_field(header, "objects", (dict,)), rest), n)
 
 
@@ -295,17 +305,17 @@ def _decoded_history(given: dict[str, Any]) -> list[State]:
         for value in given[name]:
             check_header_type(value, types, "history")
     if len({len(given[name]) for name in HISTORY}) != 1:
-        raise Unreadable("its history is incomplete")
+        raise UnreadableModel("its history is incomplete")
     return [State(*record) for record in zip(*(given[name] for name in HISTORY))]
 
 
 def _decoded_class(lookup: Lookup, kind: str, name: Any) -> Any:
-    """Class that a decoded model file needs; Unreadable when its plugin is missing."""
+    """Class that a decoded model file needs; UnreadableModel when its plugin is missing."""
     name = check_header_type(name, (str,), kind)
     try:
         return lookup(kind, name)
     except ValueError as error:
-        raise Unreadable(f"it needs the {kind} {name!r} of a plugin; {error}") from None
+        raise UnreadableModel(f"it needs the {kind} {name!r} of a plugin; {error}") from None
 
 
 class ArraysToDecode:
@@ -318,42 +328,20 @@ class ArraysToDecode:
         """Return an array in native byte order; `kind` is a dtype kind, None stands for any length."""
         array = self.left.pop(name, None)
         if array is None:
-            raise Unreadable(f"it lacks the array {name!r}")
+            raise UnreadableModel(f"it lacks the array {name!r}")
         fits = len(array.shape) == len(shape) and all(w is None or n == w for n, w in zip(array.shape, shape))
         if array.dtype.kind != kind or not fits or (kind == "f" and array.dtype.itemsize not in (4, 8)):
-            raise Unreadable(f"its array {name!r} has dtype {array.dtype} and shape {array.shape}")
+            raise UnreadableModel(f"its array {name!r} has dtype {array.dtype} and shape {array.shape}")
         if kind == "f" and not np.isfinite(array).all():
-            raise Unreadable(f"its array {name!r} holds NaN or infinity")
+            raise UnreadableModel(f"its array {name!r} holds NaN or infinity")
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
     def take_any(self, name: str) -> np.ndarray:
         """Return an array of numbers or booleans of any shape."""
         array = self.left.get(name)
         if array is None:
-            raise Unreadable(f"it lacks the array {name!r}")
+            raise UnreadableModel(f"it lacks the array {name!r}")
         if array.dtype.kind not in "biuf":
-            raise Unreadable(f"its array {name!r} has dtype {array.dtype}")
+            raise UnreadableModel(f"its array {name!r} has dtype {array.dtype}")
         del self.left[name]
         return array.astype(array.dtype.newbyteorder("="), copy=False)
-
-
-def header_field(header: dict[str, Any], name: str, types: tuple[type, ...]) -> Any:
-    """Field of a model file's header, which needs to have one of these types, to decode."""
-    if name not in header:
-        raise Unreadable(f"its header lacks {name!r}")
-    return check_header_type(header[name], types, name)
-
-
-def check_header_type(value: Any, types: tuple[type, ...], name: str) -> Any:
-    """Check the type of a value of a model file's header to decode; `name` is its name in errors."""
-    # In Python, True is an int.
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        raise Unreadable(f"its header gives {name!r} as {value!r}")
-    return value
-
-
-def header_choice(value: Any, choices: tuple[str, ...]) -> Any:
-    """Value of a model file's header to decode, which needs to be one of these."""
-    if value not in choices:
-        raise Unreadable(f"its header says {value!r} where one of {', '.join(choices)} is needed")
-    return value

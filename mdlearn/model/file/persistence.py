@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from mdlearn.model.file import archive
-from mdlearn.model.file.archive import ArchiveMembers, Unreadable
+from mdlearn.model.file.archive import ArchiveMembers
 from mdlearn.model.file.encoding import encode_model
-from mdlearn.model.file.schema import FORMAT, VERSION
+from mdlearn.model.file.schema import FORMAT, VERSION, FutureFormat, UnreadableModel
 from mdlearn.model.record import FittedRecord
 from mdlearn.numerics import memory
 from mdlearn.output_files import output_file_target, replace_file
@@ -31,10 +31,6 @@ NPY_HEADER_BYTES = 1024
 """More than what an .npy member holds beside its content."""
 
 
-class FutureFormat(Unreadable):
-    """Error in a model's persistence: a later version of mdlearn wrote the file."""
-
-
 def save(model: FittedRecord, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
     """Save a model for persistence in one file that `mdlearn.load` reads.
 
@@ -42,7 +38,7 @@ def save(model: FittedRecord, path: str | os.PathLike[str], notes: Mapping[str, 
     older file of that name as it was.
 
     `model`: any fitted model, except one with a callable kernel; `path`: file to write, by this exact name;
-    conventionally ``*.npz``; `notes`: plain values that `load_with_notes` gives back (the command line keeps there how
+    conventionally ``*.npz``; `notes`: plain values that loading gives back (the command line keeps there how
     it read the data). Raises ValueError for a callable kernel, or labels or parameters that are not numbers or strings.
     Raises OSError when the file cannot be written.
     """
@@ -65,7 +61,7 @@ def is_model_file(path: str | os.PathLike[str]) -> bool:
             _read_model_header(ArchiveMembers(file).take("header", HEADER_BYTES_LIMIT))
     except FutureFormat:
         return True
-    except (Unreadable, KeyError, OSError, ValueError):
+    except (UnreadableModel, KeyError, OSError, ValueError):
         return False
     return True
 
@@ -92,34 +88,34 @@ def open_model_file(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 
 def read_model_file(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read header and arrays of a persistent model's open file; Unreadable where they do not fit its digest."""
+    """Read header and arrays of a persistent model's open file; UnreadableModel where they do not fit its digest."""
     members = ArchiveMembers(file)
     header = _read_model_header(text := members.take("header", HEADER_BYTES_LIMIT))
     listed = header["arrays"]
     if not isinstance(listed, dict):
-        raise Unreadable("its header lists no arrays")
+        raise UnreadableModel("its header lists no arrays")
     digest, arrays = members.take("digest"), {}
     for name, (dtype, shape) in listed.items():
         arrays[name] = array = members.take(name)
         if array.dtype.str != dtype or list(array.shape) != shape:
-            raise Unreadable(f"its array {name!r} is not the one that its header describes")
+            raise UnreadableModel(f"its array {name!r} is not the one that its header describes")
     members.finish()
     if not np.array_equal(digest, _model_file_digest(text, arrays)):
-        raise Unreadable("it was changed after it was saved")
+        raise UnreadableModel("it was changed after it was saved")
     return header, arrays
 
 
 def _read_model_header(text: np.ndarray) -> dict[str, Any]:
     """Read a persistent model's header from its text; FutureFormat where a later version wrote it."""
     if text.dtype != np.uint8 or text.ndim != 1:
-        raise Unreadable("its header is not text")
+        raise UnreadableModel("its header is not text")
     memory.require(HEADER_EXPANSION * text.nbytes, "the header of this model file", "load it on a larger machine")
     header = json.loads(text.tobytes().decode(), object_pairs_hook=_header_object, parse_constant=_refuse_constant)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise Unreadable("it is not a model file of mdlearn")
+        raise UnreadableModel("it is not a model file of mdlearn")
     version = header["version"]
     if type(version) is not int or version < 1:
-        raise Unreadable(f"its format version is {version!r}")
+        raise UnreadableModel(f"its format version is {version!r}")
     if version > VERSION:
         raise FutureFormat(
             f"it has format {version}, and this version reads formats up to {VERSION}; upgrade mdlearn (the file was "
@@ -132,17 +128,17 @@ def _header_object(pairs: list[tuple[str, Any]]) -> Any:
     """Value of an object in a persistent model's header: a mapping, or a number that JSON lacks."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise Unreadable("its header gives a name twice")
+        raise UnreadableModel("its header gives a name twice")
     if found.keys() != {"number"}:
         return found
     if found["number"] not in ("inf", "-inf", "nan"):
-        raise Unreadable("its header holds a number that is none")
+        raise UnreadableModel("its header holds a number that is none")
     return float(found["number"])
 
 
 def _refuse_constant(name: str) -> Any:
-    """Refuse a constant in a persistent model's header that JSON lacks: raise Unreadable."""
-    raise Unreadable(f"its header holds {name}, which JSON lacks")
+    """Refuse a constant in a persistent model's header that JSON lacks: raise UnreadableModel."""
+    raise UnreadableModel(f"its header holds {name}, which JSON lacks")
 
 
 def shown_model_path(path: str | os.PathLike[str]) -> str:

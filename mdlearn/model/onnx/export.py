@@ -15,7 +15,7 @@ from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
 from mdlearn.model.class_decisions import PAIRWISE, pairs_of_decisions
 from mdlearn.model.file.schema import BUILT_IN_TASKS
-from mdlearn.model.onnx.graph import OnnxGraph, checked_opset, onnx_model
+from mdlearn.model.onnx.graph import OnnxGraph, checked_graph_opset, onnx_graph_model
 from mdlearn.model.record import FittedRecord
 
 REMOTE = 1e4
@@ -25,7 +25,7 @@ CHOICE = "fit with kernel='precomputed', or with a built-in choice by name"
 
 def export(model: FittedRecord, target_opset: int | None = None) -> Any:
     """Export a model to ONNX: return its ModelProto; see `Model.to_onnx`."""
-    graph = OnnxGraph(checked_opset(target_opset))
+    graph = OnnxGraph(checked_graph_opset(target_opset))
     check_exportable(model)
     dtype, k = model.intercept_.dtype, model.classes_.shape[0]
     rows = "X" if dtype == np.float64 else graph.cast("X", np.float64)
@@ -34,7 +34,7 @@ def export(model: FittedRecord, target_opset: int | None = None) -> Any:
     given = ("X", dtype, model.n_features_in_)
     if k == 0:
         _add_onnx_result(graph, _flat_onnx_value(graph, F), dtype, "value")
-        return onnx_model(graph, given, {"value": (dtype, None)}, repr(model))
+        return onnx_graph_model(graph, given, {"value": (dtype, None)}, repr(model))
     classes = exported_onnx_classes(model)
     add_onnx_label(graph, F, classes, "label")
     _add_onnx_result(graph, F if k > 2 else _flat_onnx_value(graph, F), dtype, "scores")
@@ -42,7 +42,7 @@ def export(model: FittedRecord, target_opset: int | None = None) -> Any:
     if hasattr(model, "predict_proba"):
         _add_onnx_result(graph, onnx_probabilities(graph, F, k), dtype, "probabilities")
         results["probabilities"] = (dtype, k)
-    return onnx_model(graph, given, results, repr(model))
+    return onnx_graph_model(graph, given, results, repr(model))
 
 
 def exported_onnx_classes(model: FittedRecord) -> np.ndarray:

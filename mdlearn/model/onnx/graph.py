@@ -97,7 +97,7 @@ def onnx_tensor_type(dtype: Any) -> int:
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
-def imported_onnx() -> Any:
+def onnx_graph_package() -> Any:
     """Import the package onnx to make a graph; ImportError that says how to get it."""
     try:
         import onnx
@@ -106,9 +106,9 @@ def imported_onnx() -> Any:
     return onnx
 
 
-def checked_opset(given: Any) -> int:
+def checked_graph_opset(given: Any) -> int:
     """Opset of an ONNX graph: the one asked for, or the usual one; ValueError for one that cannot be written."""
-    newest = int(imported_onnx().defs.onnx_opset_version())
+    newest = int(onnx_graph_package().defs.onnx_opset_version())
     if given is None:
         return USUAL
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or not OLDEST <= given <= newest:
@@ -116,7 +116,7 @@ def checked_opset(given: Any) -> int:
     return int(given)
 
 
-def onnx_model(
+def onnx_graph_model(
     graph: OnnxGraph, given: tuple[str, Any, int], results: dict[str, tuple[Any, int | None]], title: str
 ) -> Any:
     """ModelProto of an ONNX graph, checked, with the shapes of everything in between.

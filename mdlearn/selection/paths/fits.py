@@ -20,7 +20,7 @@ from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Start, State, starts_of
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration import default_grid
+from mdlearn.objectives.declaration import declared_grid
 from mdlearn.selection.paths.grid import GridRoute, checked_grid_points, equal_grid_points, grid_term_weights
 from mdlearn.selection.paths.path import Path
 from mdlearn.selection.progress_bar import ProgressBar
@@ -104,7 +104,7 @@ def fit_path(
     points, asked = checked_grid_points(call, [{}] if grid is None else grid, params)
     setting = call.read(X, y, sample_weight, class_weight)
     if grid is None:
-        points, asked = checked_grid_points(call, default_grid(call.task(params)[0], setting.data.total), params)
+        points, asked = checked_grid_points(call, declared_grid(call.task(params)[0], setting.data.total), params)
     with blas_threads(setting.n_threads):
         found: dict[int, Fitted] = {}
         with ProgressBar(limits.verbose, f"path of {call.objective.name!r}", len(points)) as bar:

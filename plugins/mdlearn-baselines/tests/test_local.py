@@ -207,7 +207,7 @@ def test_files(objective, tmp_path):
         raise ValueError(f"no {kind} {name}")
 
     with pytest.raises(ValueError, match=f"it needs the objective '{objective.name}' of a plugin; no objective"):
-        loading.load_with_notes(path, missing)
+        loading.load_model_file(path, missing)
 
 
 @pytest.mark.parametrize(

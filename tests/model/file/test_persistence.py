@@ -13,7 +13,7 @@ from persistence_cases import CASES, data, fitted
 
 import mdlearn
 from mdlearn.model.file import persistence
-from mdlearn.plugins.model_files import load_with_notes
+from mdlearn.plugins.model_files import load_model_with_plugins
 
 pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
 
@@ -125,7 +125,7 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
 def test_notes_come_back(tmp_path):
     model, _, _ = fitted()
     persistence.save(model, tmp_path / "m.npz", {"zero_based": True, "x": float("inf")})
-    assert load_with_notes(tmp_path / "m.npz")[1] == {"zero_based": True, "x": float("inf")}
+    assert load_model_with_plugins(tmp_path / "m.npz")[1] == {"zero_based": True, "x": float("inf")}
 
 
 # Writing

@@ -1,16 +1,13 @@
-"""Reports of scikit-learn estimators while they fit: callbacks (from 1.9 on) and the warning of a gap too large."""
+"""Callbacks of scikit-learn (from 1.9 on) while an estimator fits: the reports of its engine as a tree of tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import sklearn.exceptions
-
-import mdlearn.errors
 from mdlearn.forms.proof import State
 
-__all__ = ["CallbackSupportMixin", "EstimatorConvergenceWarning", "Tasks", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "CallbackTasks", "with_callbacks"]
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -24,11 +21,7 @@ except ImportError:  # scikit-learn before 1.9: no callbacks, no set_callbacks
         return method
 
 
-class EstimatorConvergenceWarning(mdlearn.errors.ConvergenceWarning, sklearn.exceptions.ConvergenceWarning):
-    """Report of an estimator that stopped before its gap was `tol`: a ConvergenceWarning of scikit-learn's, too."""
-
-
-class Tasks:
+class CallbackTasks:
     """Tree of tasks of one fit, for its reports to scikit-learn's callbacks.
 
     The root is the fit. Each report of the engine is a leaf; where there are several problems (classes, or pairs of
