@@ -107,8 +107,7 @@ class MarginClassifier(BaseKernelClassifier):
         """
         if task_of(self._task()).y == "labels":
             return float(super().score(X, y, sample_weight))
-        rows = self._rows(X)
-        return float(self.model_.score(rows, y, sample_weight))
+        return float(self._fitted.score(self._rows(X), y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

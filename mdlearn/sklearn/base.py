@@ -156,7 +156,7 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
         return Call.of(self._task(), kernel, *engine, *ways, limits, sklearn_seed(self.random_state))
 
     def _rows(self, X: Any) -> Any:
-        check_is_fitted(self)
+        """Rows to predict for, checked in scikit-learn's words."""
         return validated_sklearn_input(self, X, reset=False, accept_sparse=self._sparse, dtype=FLOATS)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -172,8 +172,7 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
         ndarray of shape (n,)
             f = 0 is the second label; ties go to the first class in `classes_`.
         """
-        rows = self._rows(X)
-        return self.model_.predict(rows)
+        return self._fitted.predict(self._rows(X))
 
     @property
     def _fitted(self) -> Any:
@@ -246,8 +245,7 @@ class CertifiedClassifier(Streaming, ClassifierMixin, CertifiedEstimator):
             (n,) for two classes; else the score of each class: raw ones ("ovr", "joint"), votes with a tie-break
             ("ovo") or memberships ("fuzzy-min", "fuzzy-avg").
         """
-        rows = self._rows(X)
-        return self.model_.decision_function(rows)
+        return self._fitted.decision_function(self._rows(X))
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "model_"):
@@ -267,9 +265,7 @@ class CertifiedClassifier(Streaming, ClassifierMixin, CertifiedEstimator):
         ndarray of shape (n, k)
             No class has a larger one than the label of `predict`.
         """
-        rows = self._rows(X)
-        found: np.ndarray = self.model_.predict_proba(rows)
-        return found
+        return self._fitted.predict_proba(self._rows(X))
 
     @property
     def classes_(self) -> np.ndarray:

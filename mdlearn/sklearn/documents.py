@@ -75,6 +75,17 @@ feature_names_in_ : ndarray of shape (d,)
     Column names, where X was a data frame with string ones.
 """
 
+SECTIONS = """\
+Parameters
+----------
+%(own)s
+%(shared)s
+
+Attributes
+----------
+%(attributes)s
+"""
+
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def documented_estimator(made: T) -> T:
@@ -82,7 +93,7 @@ def documented_estimator(made: T) -> T:
 
     ``%(own)s`` in the docstring stands for the parameters that the objective documents, as far as the class has them
     and does not document them itself; ``%(shared)s`` for those that such estimators have alike, ``%(attributes)s`` for
-    what properties and scikit-learn document.
+    what properties and scikit-learn document; ``%(sections)s`` for the two sections where nothing is added to these.
     """
     cls: Any = dataclass(eq=False, repr=False, kw_only=True)(made)
     bases = [vars(one).get("__dataclass_fields__", {}) for one in cls.__mro__]
@@ -91,7 +102,8 @@ def documented_estimator(made: T) -> T:
     order = sorted(signature.parameters.values(), key=lambda p: (p.kind, depth[p.name]))
     cls.__init__.__signature__ = signature.replace(parameters=order)
     if cls.__doc__:  # there is none under python -OO
-        names, objective, text = {one.name for one in fields(cls)}, cls._objective, inspect.cleandoc(cls.__doc__)
+        names, objective = {one.name for one in fields(cls)}, cls._objective
+        text = inspect.cleandoc(cls.__doc__).replace("%(sections)s\n", SECTIONS)
         kernel = "kernel" in names
         ways = ", ".join(f'"{way}"' for way in ("auto", *(objective.multiclass if objective else WAYS)))
         shared = "".join((CLASS_PARAMETERS * ("multiclass" in names), KERNEL * kernel, SHARED)) % {

@@ -23,14 +23,7 @@ class LDMClassifier(BaseKernelClassifier):
 
     ``1/2 |w|^2 + 2 lambda1 Var(z) - lambda2 mean(z) + C sum max(0, 1 - z)``, z the margins y f(x).
 
-    Parameters
-    ----------
-    %(own)s
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
+    %(sections)s
 
     References
     ----------
@@ -60,14 +53,7 @@ class SVMClassifier(BaseKernelClassifier):
 
     ``1/2 |w|^2 + C sum max(0, 1 - z)``, z the margins y f(x).
 
-    Parameters
-    ----------
-    %(own)s
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
+    %(sections)s
 
     Examples
     --------
@@ -136,14 +122,7 @@ class ULDMClassifier(BaseKernelClassifier):
 
     ``C/2 |beta|^2 - mean(z) + lambda0/2 Var(z)``, z the margins y f(x), f(x) = sum_j beta_j k(x, z_j) + b.
 
-    Parameters
-    ----------
-    %(own)s
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
+    %(sections)s
 
     References
     ----------
@@ -178,14 +157,7 @@ class LSSVMClassifier(BaseKernelClassifier):
 
     ``1/2 |w|^2 + C/2 sum (1 - z)^2``, z the margins y f(x).
 
-    Parameters
-    ----------
-    %(own)s
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
+    %(sections)s
 
     Examples
     --------
@@ -209,14 +181,7 @@ class LSLDMClassifier(BaseKernelClassifier):
     ``1/2 |w|^2 - lambda1 mean(z) + lambda2/2 Var(z) + C/2 sum (1 - z)^2``, z the margins y f(x). The roles of lambda1
     and lambda2 are Abe's, opposite to those of `LDMClassifier`.
 
-    Parameters
-    ----------
-    %(own)s
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
+    %(sections)s
 
     References
     ----------
@@ -244,14 +209,7 @@ class L3SVMClassifier(BaseKernelClassifier):
     ``1/2 |theta|^2 + C/m sum max(0, 1 - z)``, z the margins y f(x), f(x) = theta_k . mu(x) + b for x in cluster k,
     where mu(x) are the projections of x on landmarks. A kernel is one on that space; `coef_` has shape (p, K, L).
 
-    Parameters
-    ----------
-    %(own)s
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
+    %(sections)s
 
     References
     ----------
@@ -286,14 +244,12 @@ class L3SVMClassifier(BaseKernelClassifier):
     @property
     def centers_(self) -> np.ndarray:
         """Centres of the clusters, shape (K, d)."""
-        found: np.ndarray = self._fitted.centers_
-        return found
+        return self._fitted.centers_
 
     @property
     def landmarks_(self) -> np.ndarray:
         """Landmarks, shape (L, d)."""
-        found: np.ndarray = self._fitted.landmarks_
-        return found
+        return self._fitted.landmarks_
 
     @property
     def folded_coef_(self) -> np.ndarray:

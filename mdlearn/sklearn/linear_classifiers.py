@@ -19,14 +19,7 @@ class MDLMClassifier(CertifiedClassifier):
     ``mean GLL(z) + lambda1 Var(z) - lambda2 mean(z) + beta sum_j |W_j| + ridge/2 |W|^2``, z the margins y f(x), with
     GLL(z) = ln(1 + exp(-alpha (z - 1))) / alpha and W_j the coefficients of feature j in all classes.
 
-    Parameters
-    ----------
-    %(own)s
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
+    %(sections)s
 
     References
     ----------
@@ -57,14 +50,7 @@ class L2LRClassifier(CertifiedClassifier):
 
     ``mean ln(1 + exp(-z)) + lam |w|^2``, z the margins y f(x).
 
-    Parameters
-    ----------
-    %(own)s
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
+    %(sections)s
 
     Examples
     --------
@@ -85,14 +71,7 @@ class MLRClassifier(CertifiedClassifier):
 
     ``mean 1/alpha ln(1 + exp(-alpha (z - 1))) + lam |w|^2``, z the margins y f(x).
 
-    Parameters
-    ----------
-    %(own)s
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
+    %(sections)s
 
     References
     ----------
@@ -118,14 +97,7 @@ class MMLRClassifier(CertifiedClassifier):
 
     ``mean sum_(k != y) ln(1 + exp(-alpha (f_y - f_k - 2))) / alpha + lam sum_k |w_k|^2``
 
-    Parameters
-    ----------
-    %(own)s
-    %(shared)s
-
-    Attributes
-    ----------
-    %(attributes)s
+    %(sections)s
 
     References
     ----------
