@@ -1,4 +1,4 @@
-"""Templates of a new plugin's files, for `mdlearn.plugins.scaffold`: path -> text with $-placeholders."""
+"""Templates of a new plugin, for `mdlearn.plugins.scaffold`: texts that all kinds share, and those of an objective."""
 
 PYPROJECT = """\
 [build-system]
@@ -27,7 +27,7 @@ where = ["src"]
 testpaths = ["tests"]
 """
 
-MODULE = '''\
+OBJECTIVE = '''\
 """The objective $objective for mdlearn: the hinge loss, and a price for margins that are far too large."""
 
 import mdlearn
@@ -51,10 +51,12 @@ class $cls(mdlearn.Objective):
         below = HingeTerm(params["C"])
         above = HingeTerm(params["C"] * params["mu"], side=-1, threshold=2.0, power=2)
         return Terms(loss=(below, above))
+'''
 
+HOOK = '''
 
 @mdlearn.hookimpl
-def mdlearn_objectives():
+def mdlearn_$hook():
     """What this package offers."""
     return [$cls]
 '''
@@ -96,8 +98,7 @@ def test_the_value_is_that_of_the_formula():
 README = """\
 # $distribution
 
-A plugin for mdlearn: the objective `$objective`. It is an example to start from. The loss is declared in
-`src/$module/__init__.py`; every engine that can solve it takes it, and certifies what it finds.
+A plugin for mdlearn: the $kind `$objective`. It is an example to start from; all of it is in `src/$module/__init__.py`.
 
 In an environment where mdlearn is installed:
 
@@ -107,18 +108,5 @@ python -m mdlearn plugins
 pytest
 ```
 
-Then, in Python:
-
-```python
-import mdlearn
-
-model = mdlearn.fit("$objective", X, y, C=1.0, mu=0.1)
-```
+$usage
 """
-
-FILES = {
-    "pyproject.toml": PYPROJECT,
-    "README.md": README,
-    "src/$module/__init__.py": MODULE,
-    "tests/test_$module.py": TESTS + VALUE_TEST,
-}

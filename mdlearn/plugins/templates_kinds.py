@@ -1,6 +1,6 @@
-"""Templates of new plugins that bring something else than a declared objective: kind -> path -> text."""
+"""Templates of new plugins by the kind of what they bring: kind -> path -> text with $-placeholders."""
 
-from mdlearn.plugins.templates import FILES, PYPROJECT, TESTS
+from mdlearn.plugins.templates import HOOK, OBJECTIVE, PYPROJECT, README, TESTS, VALUE_TEST
 
 REGISTERED = '''\
 """$test_summary"""
@@ -12,30 +12,6 @@ def test_registered():
     (record,) = [one for one in mdlearn.list_plugins() if one.distribution == "$distribution"]
     assert (record.$hook, record.state, record.error) == (("$objective",), "ok", None)
 
-'''
-
-KIND_README = """\
-# $distribution
-
-A plugin for mdlearn: the $kind `$objective`. It is an example to start from; all of it is in `src/$module/__init__.py`.
-
-In an environment where mdlearn is installed:
-
-```sh
-pip install -e ".[test]"
-python -m mdlearn plugins
-pytest
-```
-
-$usage
-"""
-
-HOOK = '''
-
-@mdlearn.hookimpl
-def mdlearn_$hook():
-    """What this package offers."""
-    return [$cls]
 '''
 
 COMPOSITE = '''\
@@ -321,22 +297,19 @@ def test_wrong_names_are_one_line():
 """
 
 CHECKED = "import numpy as np\nimport pytest\nfrom mdlearn.testing import check_"
-HOOK_OF_KIND = {
-    "composite": "objectives",
-    "solver": "solvers",
-    "kernel": "kernels",
-    "source": "sources",
-    "command": "commands",
-}
-"""Hook by which a new plugin of a kind brings what it has."""
 MODULES = {
-    "composite": (COMPOSITE, "", ""),
+    "objective": (OBJECTIVE, VALUE_TEST, ""),
+    "composite": (COMPOSITE, COMPOSITE_TEST, ""),
     "solver": (SOLVER, SOLVER_TEST, CHECKED + "solver\n"),
     "kernel": (KERNEL_MODULE, KERNEL_TEST, CHECKED + "kernel\n"),
     "source": (SOURCE_MODULE, SOURCE_TEST, CHECKED + "source\nfrom $module import mdlearn_sources\n"),
     "command": (COMMAND, COMMAND_TEST, ""),
 }
+"""Module, its own tests and what these import besides; objectives have the imports of any objective's tests."""
 USAGE = {
+    "objective": """\
+The loss is declared; every engine that can solve it takes it, and certifies what it finds. In Python:
+`mdlearn.fit("$objective", X, y, C=1.0, mu=0.1)`.""",
     "composite": 'Then, in Python: `mdlearn.fit("$objective", X, y, lam=0.01)`.',
     "solver": 'Then, in Python: `mdlearn.fit("l2lr", X, y, solver="$objective")`.',
     "kernel": 'Then, in Python: `mdlearn.fit("ldm", X, y, kernel="$objective", width=2.0)`.',
@@ -354,21 +327,19 @@ SUMMARIES = {
 def _files_of_kind(kind: str) -> dict[str, str]:
     """Templates of a new plugin of one kind; those of a composite are tested as any objective."""
     module, test, imports = MODULES[kind]
-    if kind == "composite":
-        tests = TESTS + COMPOSITE_TEST
-    else:
-        head = REGISTERED.replace("$test_summary", SUMMARIES[kind]).replace("$imports", imports)
-        if kind == "command":
-            head = head.replace("import mdlearn\n", "import subprocess\nimport sys\n\nimport mdlearn\n", 1)
-        tests = head.replace("$hook", HOOK_OF_KIND[kind]) + test
     word = "objective" if kind == "composite" else kind
+    head = TESTS
+    if word != "objective":
+        head = REGISTERED.replace("$test_summary", SUMMARIES[kind]).replace("$imports", imports)
+    if kind == "command":
+        head = head.replace("import mdlearn\n", "import subprocess\nimport sys\n\nimport mdlearn\n", 1)
     return {
         "pyproject.toml": PYPROJECT.replace("The objective", f"The {word}"),
-        "README.md": KIND_README.replace("$kind", word).replace("$usage", USAGE[kind]),
-        "src/$module/__init__.py": module + HOOK.replace("$hook", HOOK_OF_KIND[kind]),
-        "tests/test_$module.py": tests,
+        "README.md": README.replace("$kind", word).replace("$usage", USAGE[kind]),
+        "src/$module/__init__.py": module + HOOK.replace("$hook", f"{word}s"),
+        "tests/test_$module.py": head.replace("$hook", f"{word}s") + test,
     }
 
 
-FILES_BY_KIND = {"objective": FILES, **{kind: _files_of_kind(kind) for kind in MODULES}}
+FILES_BY_KIND = {kind: _files_of_kind(kind) for kind in MODULES}
 """Files of a new plugin, by what it brings."""

@@ -1,6 +1,6 @@
 """Templates of a new plugin's files with a native, compiled loss: path -> text with $-placeholders."""
 
-from mdlearn.plugins.templates import PYPROJECT, TESTS
+from mdlearn.plugins.templates import HOOK, PYPROJECT, TESTS
 
 SETUP = '''\
 """The compiled part; everything else is declared in pyproject.toml."""
@@ -84,12 +84,6 @@ class $cls(mdlearn.Objective):
 
     def terms(self, params, total):
         return Terms(loss=corner(params["h"]).terms(params["C"]))
-
-
-@mdlearn.hookimpl
-def mdlearn_objectives():
-    """What this package offers."""
-    return [$cls]
 '''
 
 VALUE_TEST = """
@@ -136,7 +130,7 @@ NATIVE_FILES = {
     "pyproject.toml": PYPROJECT.replace('"setuptools>=64"', '"setuptools>=64", "cython>=3"'),
     "setup.py": SETUP,
     "README.md": README,
-    "src/$module/__init__.py": MODULE,
+    "src/$module/__init__.py": MODULE + HOOK.replace("$hook", "objectives"),
     "src/$module/_loss.pyx": LOSS,
     "tests/test_$module.py": TESTS + VALUE_TEST,
 }
