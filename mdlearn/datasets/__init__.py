@@ -5,8 +5,8 @@ or a numpy Generator; the same integer gives the same data. Each function draws 
 for one integer, the noise of `add_noise` is independent of the data of `two_gaussians`.
 """
 
-from mdlearn.datasets.clusters import NDC, ndc
+from mdlearn.datasets.clusters import NDC, ndc, two_gaussians
 from mdlearn.datasets.noise import add_noise
-from mdlearn.datasets.shapes import checkerboard, swiss_roll, two_gaussians, xor
+from mdlearn.datasets.shapes import checkerboard, swiss_roll, xor
 
 __all__ = ["NDC", "add_noise", "checkerboard", "ndc", "swiss_roll", "two_gaussians", "xor"]

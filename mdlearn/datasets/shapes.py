@@ -1,4 +1,4 @@
-"""Shapes: small sets in the plane, and two Gaussians."""
+"""Shapes: small sets in the plane."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.validation import check_number
-from mdlearn.datasets.common import LARGEST_FLOAT, balanced_labels, checked_dataset_matrix, dataset_generator
+from mdlearn.datasets.common import LARGEST_FLOAT, balanced_labels, dataset_generator
 
 
 def checkerboard(m: int = 1000, size: int = 4, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -92,45 +92,3 @@ def swiss_roll(m: int = 400, *, noise: float = 0.0, random_state: Any = None) ->
     t = rng.uniform(1.5 * math.pi, 4.5 * math.pi, m)
     X = (-y * t)[:, None] * np.column_stack([np.cos(t), np.sin(t)])
     return X + noise * rng.standard_normal((m, 2)), y
-
-
-def two_gaussians(
-    m: int = 1000, *, means: Any = ((5, 5), (7, 7)), scales: Any = ((3, 1), (1, 1)), random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Two Gaussian shapes with independent features (MDLM paper, table 1).
-
-    The table prints ``N([5,5], [3 0; 0 1])`` against ``N([c,c], [1 0; 0 1])`` with c = 7, 8, 9. Its accuracies are
-    those of the best linear classifier if 3 is a standard deviation; if it were a variance, they would be higher
-    (for c = 7: 0.89, where 0.86 is printed). Hence `scales`; the other reading is ``((3**0.5, 1), (1, 1))``.
-
-    Parameters
-    ----------
-    m : int, default 1000
-        Number of points; classes have equal numbers, up to one point.
-    means : array-like of shape (2, d), default ((5, 5), (7, 7))
-        Mean of class -1, mean of class +1.
-    scales : array-like of shape (2, d), default ((3, 1), (1, 1))
-        Standard deviations of the features in class -1 and in class +1.
-    random_state : None, int or numpy Generator
-        Seed.
-
-    Returns
-    -------
-    X : ndarray of shape (m, d)
-    y : ndarray of shape (m,)
-
-    Raises
-    ------
-    ValueError
-        If means and scales do not have one shape with two rows, or a scale is negative.
-    """
-    m = check_number(m, "m", low=1, integer=True)
-    means, scales = checked_dataset_matrix(means, "means"), checked_dataset_matrix(scales, "scales")
-    if means.shape[0] != 2 or scales.shape != means.shape:
-        raise ValueError(f"means and scales need one shape (2, d); got {means.shape} and {scales.shape}")
-    if (scales < 0).any():
-        raise ValueError(f"scales are standard deviations and need to be >= 0; got {scales.min():g}")
-    rng = dataset_generator(random_state, "two_gaussians")
-    y = balanced_labels(m, rng)
-    group = (y > 0).astype(np.intp)
-    return means[group] + scales[group] * rng.standard_normal((m, means.shape[1])), y
