@@ -62,11 +62,11 @@ def exported_onnx_classes(model: FittedRecord) -> np.ndarray:
 def add_onnx_label(graph: OnnxGraph, F: str, classes: np.ndarray, output: str) -> None:
     """Add the labels (n,) of scores to an ONNX export: f = 0 is the second label; ties go to the first class."""
     if classes.shape[0] == 2:
-        positive = graph.node("Not", graph.node("Less", _flat_onnx_value(graph, F), graph.constant(0.0)))
+        positive = graph.node("Not", graph.node("Less", _flat_onnx_value(graph, F), 0.0))
         codes = graph.cast(positive, np.int64)
     else:
         codes = graph.node("ArgMax", F, axis=1, keepdims=0, select_last_index=0)
-    graph.node("Gather", graph.constant(classes), codes, axis=0, output=output)
+    graph.node("Gather", classes, codes, axis=0, output=output)
 
 
 def onnx_scores(graph: OnnxGraph, F: str, k: int) -> str:
@@ -79,8 +79,8 @@ def onnx_probabilities(graph: OnnxGraph, F: str, k: int) -> str:
     f = onnx_scores(graph, F, k)
     # ln sigma(f) = min(f, 0) - ln(1 + exp(-|f|)): onnxruntime lacks Softplus of newer opsets.
     small = graph.node("Exp", graph.node("Neg", graph.node("Abs", f)))
-    below = graph.node("Log", graph.node("Add", small, graph.constant(1.0)))
-    logs = graph.node("Sub", graph.node("Min", f, graph.constant(0.0)), below)
+    below = graph.node("Log", graph.node("Add", small, 1.0))
+    logs = graph.node("Sub", graph.node("Min", f, 0.0), below)
     return graph.node("Softmax", logs, axis=1)
 
 
@@ -124,11 +124,13 @@ def check_onnx_map(place: FeatureMap, name: str) -> None:
 
 def onnx_decision_values(graph: OnnxGraph, model: FittedRecord, rows: str) -> str:
     """Add decision values of float64 rows to an ONNX export: (n, 1) for two classes and regression, (n, k) else."""
-    F = graph.node("Add", _onnx_sums(graph, model, rows), graph.constant(model.intercept_.astype(np.float64)))
+    F = graph.node("Add", _onnx_sums(graph, model, rows), model.intercept_.astype(np.float64))
     k = model.classes_.shape[0]
     if k <= 2 or model.multiclass not in PAIRWISE:
         return F
-    return (_onnx_votes if model.multiclass == "ovo" else _onnx_memberships)(graph, F, k, model.multiclass)
+    if model.multiclass == "ovo":
+        return _onnx_votes(graph, F, k)
+    return _onnx_memberships(graph, F, k, "ReduceMin" if model.multiclass == "fuzzy-min" else "ReduceMean")
 
 
 def _onnx_sums(graph: OnnxGraph, model: FittedRecord, rows: str) -> str:
@@ -151,22 +153,22 @@ def _onnx_kernel_values(graph: OnnxGraph, kernel: Kernel, rows: str, others: np.
             return graph.product(rows, others.T)
         # onnxruntime would make a factor behind a product one of float32.
         K = graph.product(rows, float(kernel.params["gamma"]) * others.T)
-        K = graph.node("Add", K, graph.constant(float(kernel.params["coef0"])))
-        return graph.node("Pow", K, graph.constant(float(kernel.params["degree"])))
+        K = graph.node("Add", K, float(kernel.params["coef0"]))
+        return graph.node("Pow", K, float(kernel.params["degree"]))
     gamma = float(kernel.params["gamma"])
     if kernel.centre is not None:
         centre = kernel.centre.astype(np.float64)
-        rows, others = graph.node("Sub", rows, graph.constant(centre)), others - centre
+        rows, others = graph.node("Sub", rows, centre), others - centre
     lengths = gamma * DenseRows(others).squares()
     if lengths.max(initial=0.0) > REMOTE:
-        away = graph.node("Sub", graph.node("Unsqueeze", rows, graph.whole(1)), graph.constant(others))
+        away = graph.node("Sub", graph.node("Unsqueeze", rows, graph.whole(1)), others)
         D = graph.reduced("ReduceSum", graph.node("Mul", away, away), 2)
-        return graph.node("Exp", graph.node("Mul", D, graph.constant(-gamma)))
+        return graph.node("Exp", graph.node("Mul", D, -gamma))
     squares = graph.reduced("ReduceSum", graph.node("Mul", rows, rows), 1, keep=True)
     K = graph.product(rows, 2.0 * gamma * others.T)
-    K = graph.node("Sub", K, graph.node("Mul", squares, graph.constant(gamma)))
-    K = graph.node("Sub", K, graph.constant(lengths))
-    return graph.node("Exp", graph.node("Min", K, graph.constant(0.0)))
+    K = graph.node("Sub", K, graph.node("Mul", squares, gamma))
+    K = graph.node("Sub", K, lengths)
+    return graph.node("Exp", graph.node("Min", K, 0.0))
 
 
 def _onnx_values_over_features(graph: OnnxGraph, model: FittedRecord, rows: str) -> str:
@@ -211,8 +213,8 @@ def _onnx_cluster_weights(graph: OnnxGraph, place: LandmarkMap, rows: str) -> st
     shift = place.centers.mean(axis=0)
     centers, K = place.centers - shift, place.centers.shape[0]
     # Squared distances less the square of the row, which changes neither their order nor their differences.
-    D = graph.product(graph.node("Sub", rows, graph.constant(shift)), -2.0 * centers.T)
-    D = graph.node("Add", D, graph.constant(DenseRows(centers).squares()))
+    D = graph.product(graph.node("Sub", rows, shift), -2.0 * centers.T)
+    D = graph.node("Add", D, DenseRows(centers).squares())
     numbers = graph.constant(np.arange(K, dtype=np.int64))
     if place.spread is None:
         nearest = graph.node("ArgMin", D, axis=1, keepdims=1)
@@ -221,7 +223,7 @@ def _onnx_cluster_weights(graph: OnnxGraph, place: LandmarkMap, rows: str) -> st
     t = graph.whole(min(NEAREST, K))
     near, which = graph.several("TopK", [D, t], names, axis=1, largest=0, sorted=1)
     if place.spread > 0:
-        shares = graph.node("Softmax", graph.node("Mul", near, graph.constant(-1.0 / place.spread)), axis=1)
+        shares = graph.node("Softmax", graph.node("Mul", near, -1.0 / place.spread), axis=1)
     else:
         least = graph.reduced("ReduceMin", near, 1, keep=True)
         shares = graph.cast(graph.node("Equal", near, least), np.float64)
@@ -231,23 +233,23 @@ def _onnx_cluster_weights(graph: OnnxGraph, place: LandmarkMap, rows: str) -> st
     return graph.reduced("ReduceSum", spread, 1)
 
 
-def _onnx_votes(graph: OnnxGraph, F: str, k: int, multiclass: str) -> str:
+def _onnx_votes(graph: OnnxGraph, F: str, k: int) -> str:
     """Add votes with a tie-break to an ONNX export, from the values (n, pairs): see `class_scores`."""
     low, high = (np.eye(k)[[pair[side] for pair in pairs_of_decisions(k)]] for side in (0, 1))
-    negative = graph.node("Less", F, graph.constant(0.0))
+    negative = graph.node("Less", F, 0.0)
     against = graph.product(graph.cast(negative, np.float64), low)
     for_ = graph.product(graph.cast(graph.node("Not", negative), np.float64), high)
     total = graph.product(F, high - low)
-    size = graph.node("Mul", graph.node("Add", graph.node("Abs", total), graph.constant(1.0)), graph.constant(3.0))
+    size = graph.node("Mul", graph.node("Add", graph.node("Abs", total), 1.0), 3.0)
     return graph.node("Add", graph.node("Add", against, for_), graph.node("Div", total, size))
 
 
-def _onnx_memberships(graph: OnnxGraph, F: str, k: int, multiclass: str) -> str:
+def _onnx_memberships(graph: OnnxGraph, F: str, k: int, reduction: str) -> str:
     """Add fuzzy memberships to an ONNX export, from the values (n, pairs): see `class_scores`."""
     pairs = pairs_of_decisions(k)
     both = graph.node("Concat", F, graph.node("Neg", F), axis=1)
     # For every class its values of all pairs that it is in: F where it is the high class of a pair, else -F.
     own = [[p + (0 if pair[1] == c else len(pairs)) for p, pair in enumerate(pairs) if c in pair] for c in range(k)]
-    values = graph.node("Gather", both, graph.constant(np.array(own, dtype=np.int64)), axis=1)
-    capped = graph.node("Min", values, graph.constant(1.0))
-    return graph.reduced("ReduceMin" if multiclass == "fuzzy-min" else "ReduceMean", capped, 2)
+    values = graph.node("Gather", both, np.array(own, dtype=np.int64), axis=1)
+    capped = graph.node("Min", values, 1.0)
+    return graph.reduced(reduction, capped, 2)

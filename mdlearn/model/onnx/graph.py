@@ -38,9 +38,10 @@ class OnnxGraph:
         """A name that nothing else has."""
         return f"{stem.lower()}_{len(self.nodes) + len(self.constants)}"
 
-    def node(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """Add a node with one output, of this name or a new one."""
-        return self.several(operator, inputs, [output or self.name(operator)], **attributes)[0]
+    def node(self, operator: str, *inputs: Any, output: str | None = None, **attributes: Any) -> str:
+        """Add a node with one output, of this name or a new one; inputs that are no names become constants."""
+        names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
+        return self.several(operator, names, [output or self.name(operator)], **attributes)[0]
 
     def several(self, operator: str, inputs: Sequence[str], outputs: list[str], **attributes: Any) -> list[str]:
         """Add a node with several outputs, of these names."""
