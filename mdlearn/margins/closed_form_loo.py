@@ -244,8 +244,7 @@ class LooDecomposition:
         residuals, slacks, whole = self.regressed(y, held / M, weights.ridge)
         G, phi = residuals / slacks, twice / held
         scale = (weights.mean + weights.pull * M) / held
-        margins: np.ndarray = scale * (1.0 - G) / (1.0 - phi + phi * (whole - G * residuals) / M)
-        return margins
+        return scale * (1.0 - G) / (1.0 - phi + phi * (whole - G * residuals) / M)
 
 
 def decompose_rows(A: np.ndarray, counts: np.ndarray, bias: str) -> LooDecomposition:

@@ -259,5 +259,4 @@ def _l3svm_features(place: LandmarkMap, data: Data, kernel: Kernel) -> Generator
 def _l3svm_support_vectors(solutions: list[Solution], counts: np.ndarray) -> np.ndarray:
     """Mask of the rows that are support vectors of any class: landmarks of L3SVM's next level."""
     each = np.array([np.abs(s.alpha) / counts for s in solutions if s.alpha is not None])
-    mask: np.ndarray = (each > SUPPORT * each.max(axis=1, keepdims=True)).any(axis=0)
-    return mask
+    return (each > SUPPORT * each.max(axis=1, keepdims=True)).any(axis=0)

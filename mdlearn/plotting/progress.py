@@ -59,12 +59,13 @@ def gap_history(
     TypeError, ValueError
         If there is nothing to draw, or an argument does not fit.
     """
-    if against not in ("seconds", "iterations"):
-        hint = did_you_mean(against, ("seconds", "iterations"))
-        raise ValueError(f"against={against!r} is unknown; give 'seconds' or 'iterations'{hint}")
-    if value not in ("gap", "bounds"):
-        hint = did_you_mean(value, ("gap", "bounds"))
-        raise ValueError(f"value={value!r} is unknown; give 'gap' or 'bounds'{hint}")
+    for name, given, (one, other) in (
+        ("against", against, ("seconds", "iterations")),
+        ("value", value, ("gap", "bounds")),
+    ):
+        if given not in (one, other):
+            hint = did_you_mean(given, (one, other))
+            raise ValueError(f"{name}={given!r} is unknown; give {one!r} or {other!r}{hint}")
     items, names = plot_items(models, labels, hasattr(models, "history"), "a sequence of models")
     problems = [_history_by_problem(model) for model in items]
     shown = names or _progress_names(items)

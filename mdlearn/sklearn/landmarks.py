@@ -112,11 +112,10 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self
 
     def _choices(self) -> dict[str, Any]:
-        names = "n_landmarks landmark_selection landmarks projection sigma n_clusters clustering centers".split()
-        given = {name: getattr(self, name) for name in (*names, "membership", "n_restarts")}
-        if self.n_clusters is None and self.centers is None:
-            given["n_clusters"] = 1
-        return {name: value for name, value in given.items() if value is not None}
+        """Parameters of the objective that are given; one cluster where nothing says how many."""
+        own = {name: value for name, value in self.get_params().items() if name in L3SVM.parameters}
+        given = {name: value for name, value in own.items() if value is not None}
+        return given if "centers" in given else {"n_clusters": 1, **given}
 
     def transform(self, X: Any) -> Any:
         """Return the projections of rows.

@@ -197,8 +197,7 @@ def _decoded_map(header: dict[str, Any], extras: dict[str, Any], rest: ArraysToD
     objective = _decoded_class(lookup, "objective", header["objective"])
     if objective.feature_map is None:
         raise UnreadableModel(f"it needs a feature map, and the objective {objective.name!r} has none")
-    found: FeatureMap = objective.feature_map.decoded(_decoded_params(given, rest))
-    return found
+    return objective.feature_map.decoded(_decoded_params(given, rest))
 
 
 def _decoded_old_map(given: dict[str, Any], extras: dict[str, Any], rest: ArraysToDecode) -> LandmarkMap:
@@ -255,8 +254,7 @@ def _decoded_plugin_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
 
 def _decoded_indices_rise(numbers: np.ndarray) -> np.ndarray:
     """Where the next one of decoded whole numbers is larger: a difference of two may overflow, to another sign."""
-    rising: np.ndarray = numbers[1:] > numbers[:-1]
-    return rising
+    return numbers[1:] > numbers[:-1]
 
 
 def _decoded_rows(kind: Any, rest: ArraysToDecode, n: int, width: int, wanted: bool) -> Rows | None:
