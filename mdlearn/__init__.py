@@ -36,27 +36,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LAZY = {
-    "hookimpl": "mdlearn.plugins.hookspecs",
-    "fit": "mdlearn.api",
-    "fit_path": "mdlearn.selection.paths.fits",
-    "cross_validate": "mdlearn.selection.cross_validation",
-    "select": "mdlearn.selection.grid_search",
-    "list_objectives": "mdlearn.api",
-    "list_solvers": "mdlearn.api",
-    "list_kernels": "mdlearn.api",
-    "list_plugins": "mdlearn.plugins.registry",
-    "load": "mdlearn.plugins.model_files",
-    "Objective": "mdlearn.objectives.base",
-    "relative": "mdlearn.objectives.declaration",
-    "Command": "mdlearn.plugins.command",
-    "KernelFunction": "mdlearn.data.kernel_functions",
-    "Solver": "mdlearn.solvers.base",
-    "Model": "mdlearn.model.model",
-    "Certificate": "mdlearn.forms.proof",
-    "Path": "mdlearn.selection.paths.path",
-    "RowBlocks": "mdlearn.data.row_blocks.source",
-    "CrossValidation": "mdlearn.selection.results",
-    "Selection": "mdlearn.selection.results",
+    "mdlearn.api": ("fit", "list_kernels", "list_objectives", "list_solvers"),
+    "mdlearn.data.kernel_functions": ("KernelFunction",),
+    "mdlearn.data.row_blocks.source": ("RowBlocks",),
+    "mdlearn.forms.proof": ("Certificate",),
+    "mdlearn.model.model": ("Model",),
+    "mdlearn.objectives.base": ("Objective",),
+    "mdlearn.objectives.declaration": ("relative",),
+    "mdlearn.plugins.command": ("Command",),
+    "mdlearn.plugins.hookspecs": ("hookimpl",),
+    "mdlearn.plugins.model_files": ("load",),
+    "mdlearn.plugins.registry": ("list_plugins",),
+    "mdlearn.selection.cross_validation": ("cross_validate",),
+    "mdlearn.selection.grid_search": ("select",),
+    "mdlearn.selection.paths.fits": ("fit_path",),
+    "mdlearn.selection.paths.path": ("Path",),
+    "mdlearn.selection.results": ("CrossValidation", "Selection"),
+    "mdlearn.solvers.base": ("Solver",),
 }
 _SUBMODULES = ("datasets", "margins", "plotting", "selection", "sklearn", "sources", "testing")
 
@@ -94,4 +90,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # so that a misspelt name is an error
-    __getattr__, __dir__ = lazy_names(__name__, {**_LAZY, **{name: f"mdlearn.{name}" for name in _SUBMODULES}})
+    __getattr__, __dir__ = lazy_names(__name__, {**_LAZY, **{f"mdlearn.{name}": (name,) for name in _SUBMODULES}})

@@ -11,15 +11,18 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
-def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, public: Mapping[str, Iterable[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package with lazy imports.
 
-    `modules`: public name -> full name of the module that defines it. A module stands for itself.
+    `public`: full name of a module -> the public names that it defines. A module stands for itself.
     """
+    modules = {name: module for module, names in public.items() for name in names}
 
     def load(name: str) -> Any:
         if name not in modules:
@@ -29,10 +32,10 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
         setattr(sys.modules[package], name, value)
         return value
 
-    def names() -> list[str]:
+    def present() -> list[str]:
         return sorted({*vars(sys.modules[package]), *modules})
 
-    return load, names
+    return load, present
 
 
 def names_of_moved_module(old: str, new: str) -> Callable[[str], Any]:

@@ -24,20 +24,17 @@ if TYPE_CHECKING:
     )
 
 _LAZY = {
-    "MarginDecomposition": "mdlearn.margins.statistics",
-    "cumulative_curve": "mdlearn.margins.statistics",
-    "decomposition": "mdlearn.margins.statistics",
-    "gao_zhou_bound": "mdlearn.margins.bounds",
-    "hessian_diagonal": "mdlearn.margins.bounds",
-    "loo_error_bound": "mdlearn.margins.bounds",
-    "lssvm_loo_margins": "mdlearn.margins.closed_form_loo",
-    "mean": "mdlearn.margins.statistics",
-    "minimum": "mdlearn.margins.statistics",
-    "stability": "mdlearn.margins.bounds",
-    "stability_bound": "mdlearn.margins.bounds",
-    "top_p": "mdlearn.margins.statistics",
-    "uldm_loo_margins": "mdlearn.margins.closed_form_loo",
-    "variance": "mdlearn.margins.statistics",
+    "mdlearn.margins.bounds": ("gao_zhou_bound", "hessian_diagonal", "loo_error_bound", "stability", "stability_bound"),
+    "mdlearn.margins.closed_form_loo": ("lssvm_loo_margins", "uldm_loo_margins"),
+    "mdlearn.margins.statistics": (
+        "MarginDecomposition",
+        "cumulative_curve",
+        "decomposition",
+        "mean",
+        "minimum",
+        "top_p",
+        "variance",
+    ),
 }
 
 __all__ = [

@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     from mdlearn.plotting.style import COLOURS
 
 _LAZY = {
-    "COLOURS": "mdlearn.plotting.style",
-    "cumulative_margins": "mdlearn.plotting.distributions",
-    "cumulative_probabilities": "mdlearn.plotting.distributions",
-    "decision_boundary": "mdlearn.plotting.boundary",
-    "gap_history": "mdlearn.plotting.progress",
-    "grid": "mdlearn.plotting.grids",
-    "path": "mdlearn.plotting.grids",
+    "mdlearn.plotting.boundary": ("decision_boundary",),
+    "mdlearn.plotting.distributions": ("cumulative_margins", "cumulative_probabilities"),
+    "mdlearn.plotting.grids": ("grid", "path"),
+    "mdlearn.plotting.progress": ("gap_history",),
+    "mdlearn.plotting.style": ("COLOURS",),
 }
 
 __all__ = [

@@ -208,15 +208,15 @@ def _coefficient_lines_of_grid(given: Any, groups: dict[str, list[int]]) -> list
     if not hasattr(models[0], "coef_"):
         raise ValueError("coefficients exist for the linear kernel only; plot another value")
     W = np.array([np.ravel(model.coef_) for model in models])
-    features = getattr(models[0], "feature_names_in_", None)
-    d = W.shape[1] // max(1, len(models[0].coef_))
-    names = [str(name) for name in features] if features is not None and len(features) == d else None
-    shown = [names[j % d] if names else f"feature {j % d + 1}" for j in range(W.shape[1])]
-    if W.shape[1] > d:
+    problems, features = len(models[0].coef_), getattr(models[0], "feature_names_in_", None)
+    names = [f"feature {j + 1}" for j in range(W.shape[1] // problems)]
+    if features is not None and len(features) == len(names):
+        names = [str(name) for name in features]
+    if problems > 1:
         labels = models[0].classes_.tolist()
-        parts = [f" ({labels[j]})" if len(labels) == W.shape[1] // d else f" ({j + 1})" for j in range(W.shape[1] // d)]
-        shown = [name + parts[j // d] for j, name in enumerate(shown)]
-    return [GridLine(name, group, W[:, j]) for j, name in enumerate(shown)]
+        owners = labels if len(labels) == problems else range(1, problems + 1)
+        names = [f"{name} ({owner})" for owner in owners for name in names]
+    return [GridLine(name, group, W[:, j]) for j, name in enumerate(names)]
 
 
 def _are_numeric_values(values: Sequence[Any]) -> bool:

@@ -13,15 +13,12 @@ if TYPE_CHECKING:
     from mdlearn.selection.significance import TTest, paired_test, welch_test
 
 _LAZY = {
-    "CrossValidation": "mdlearn.selection.results",
-    "Path": "mdlearn.selection.paths.path",
-    "Selection": "mdlearn.selection.results",
-    "TTest": "mdlearn.selection.significance",
-    "cross_validate": "mdlearn.selection.cross_validation",
-    "fit_path": "mdlearn.selection.paths.fits",
-    "paired_test": "mdlearn.selection.significance",
-    "select": "mdlearn.selection.grid_search",
-    "welch_test": "mdlearn.selection.significance",
+    "mdlearn.selection.cross_validation": ("cross_validate",),
+    "mdlearn.selection.grid_search": ("select",),
+    "mdlearn.selection.paths.fits": ("fit_path",),
+    "mdlearn.selection.paths.path": ("Path",),
+    "mdlearn.selection.results": ("CrossValidation", "Selection"),
+    "mdlearn.selection.significance": ("TTest", "paired_test", "welch_test"),
 }
 
 __all__ = [

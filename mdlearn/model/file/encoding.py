@@ -74,9 +74,8 @@ def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, 
         rows, arrays["rows"] = "dense", model._rows.X
     if kernel.centre is not None:
         arrays["centre"] = kernel.centre
-    place, params, extras = None, {}, {}
-    for name, value in model.params.items():
-        params[name] = _encoded_value(arrays, f"param_{name}", value)
+    place, extras = None, {}
+    params = {name: _encoded_value(arrays, f"param_{name}", value) for name, value in model.params.items()}
     if model._map is not None:
         values = call_with_error_notes(model._map, "a feature map", "encoded")
         if not isinstance(values, Mapping):
