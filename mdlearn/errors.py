@@ -122,9 +122,9 @@ def with_error_notes(one: Any, kind: str, method: str, call: Callable[..., Any],
         return call(*given)
 
 
-ORIGIN = "(raised in "
+NOTE_BEGINNING = "(raised in "
 """Beginning of the line that says which foreign code an error comes from."""
-HOOKED = ("objective", "solver", "kernel", "source", "command")
+HOOKED_KINDS = ("objective", "solver", "kernel", "source", "command")
 """Kinds of foreign code that a hook brings."""
 
 
@@ -141,14 +141,14 @@ def note_origin(error: BaseException, one: Any, kind: str, method: str) -> None:
         if trace is None:
             return
     title = title_in_error(one, kind)
-    hook = f", hook mdlearn_{kind}s" if " of " in title and kind in HOOKED else ""
+    hook = f", hook mdlearn_{kind}s" if " of " in title and kind in HOOKED_KINDS else ""
     add_error_note(error, f"{classes[0].__name__}.{method}: {title}{hook}")
 
 
 def add_error_note(error: BaseException, where: str) -> None:
     """Add to an error a line that says where it was raised, unless one does already."""
-    if not any(note.startswith(ORIGIN) for note in getattr(error, "__notes__", ())):
-        error.add_note(f"{ORIGIN}{where})")
+    if not any(note.startswith(NOTE_BEGINNING) for note in getattr(error, "__notes__", ())):
+        error.add_note(f"{NOTE_BEGINNING}{where})")
 
 
 def steps_with_error_notes(one: Any, kind: str, method: str, begin: Callable[[], Any]) -> Generator[Any, Any, Any]:

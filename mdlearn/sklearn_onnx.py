@@ -19,7 +19,7 @@ from mdlearn.model.onnx.export import (
     onnx_probabilities,
     onnx_scores,
 )
-from mdlearn.model.onnx.graph import OLDEST, OnnxGraph, onnx_graph_package
+from mdlearn.model.onnx.graph import OLDEST_OPSET, OnnxGraph, onnx_graph_package
 
 CLASSIFIER_OPTIONS = {
     "zipmap": [True, False, "columns"],
@@ -72,8 +72,8 @@ class ConverterGraph(OnnxGraph):
 
     def __init__(self, scope: Any, container: Any) -> None:
         super().__init__(container.target_opset)
-        if self.opset < OLDEST:
-            raise ValueError(f"mdlearn's estimators need target_opset >= {OLDEST}; got {self.opset}")
+        if self.opset < OLDEST_OPSET:
+            raise ValueError(f"mdlearn's estimators need target_opset >= {OLDEST_OPSET}; got {self.opset}")
         self._scope, self._container = scope, container
 
     def name(self, stem: str) -> str:

@@ -17,7 +17,7 @@ from mdlearn.margins.validation import (
     finite_number,
 )
 
-CHANGES = ("replaced", "removed")
+STABILITY_CHANGES = ("replaced", "removed")
 
 
 def gao_zhou_bound(z: Any, n_hypotheses: float, delta: float, theta: Any = None, sample_weight: Any = None) -> float:
@@ -282,7 +282,7 @@ def stability(
     of the bias, and calls the input radius c as well, which is the weight C of the loss.
     """
     C, L, largest, m = _checked_stability_sizes(C, n_landmarks, largest, m)
-    for name, value, choices in (("change", change, CHANGES), ("bias", bias, ("regularized", "none"))):
+    for name, value, choices in (("change", change, STABILITY_CHANGES), ("bias", bias, ("regularized", "none"))):
         if value not in choices:
             hint = did_you_mean(value, choices)
             raise ValueError(f"{name} needs to be one of {', '.join(choices)}; got {value!r}{hint}")

@@ -30,9 +30,9 @@ FIT_ARGUMENTS = frozenset(
 )
 WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
 """Ways of several classes that an objective can declare."""
-RATIOS = (0.0, *(2.0**k for k in range(-10, 1, 2)))
+VARIANCE_RATIOS = (0.0, *(2.0**k for k in range(-10, 1, 2)))
 """Weights of a margin variance in default grids, in units of C m: only there do they act."""
-BEYOND = "terms whose weights are beyond the range of float64"
+BEYOND_FLOAT64 = "terms whose weights are beyond the range of float64"
 """What is wrong with terms that parameters and weights of rows lead to, and not the objective."""
 
 
@@ -299,8 +299,8 @@ def _checked_declared_terms(task: Any, params: dict[str, Any], total: float) -> 
         terms: Terms = task.terms(params, total)
         fault = _fault_of_terms(task, terms, total)
     except ArithmeticError as error:
-        fault, cause = BEYOND, error
-    if fault == BEYOND:
+        fault, cause = BEYOND_FLOAT64, error
+    if fault == BEYOND_FLOAT64:
         told = ", ".join(f"{name}={value:g}" for name, value in params.items() if type(value) in (int, float))
         raise ValueError(
             f"objective {task.name!r} with {told} and rows of weight {total:g} has {fault}; give parameters and "
@@ -325,7 +325,7 @@ def _fault_of_terms(task: Any, terms: Any, total: float) -> str:
         if one.kind != "constraint":
             weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
     beyond = [one for one in weights if not abs(one) <= LARGEST_ENTRY]
-    return BEYOND if beyond or not terms.unit > 0 else ""
+    return BEYOND_FLOAT64 if beyond or not terms.unit > 0 else ""
 
 
 def terms_fault(loss: Any) -> str:

@@ -29,12 +29,12 @@ from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms, one_of
 
-SUPPORT = 1e-4
+SUPPORT_SHARE = 1e-4
 """Share of the largest dual coefficient, per unit of weight, from which a row is a support vector.
 
 Interior points leave traces on the others."""
 
-CHOICES = (("centers", "n_clusters", "clustering", 0), ("landmarks", "n_landmarks", "landmark_selection", 1))
+POINT_CHOICES = (("centers", "n_clusters", "clustering", 0), ("landmarks", "n_landmarks", "landmark_selection", 1))
 """Points that are given or chosen: how many, how, and with which seed."""
 
 Settings = dict[str, Any]
@@ -159,7 +159,7 @@ class L3SVM(Objective):
         """Numbers of clusters and landmarks, and sigma; ValueError where they do not fit the rows or given points."""
         d, filled = data.X.shape[1], dict(params)
         filled["sigma"] = float(d) if params["sigma"] is None else params["sigma"]
-        for points, number, _, _ in CHOICES:
+        for points, number, _, _ in POINT_CHOICES:
             if params[points] is not None:
                 filled[number] = _number_of_given_points(number, self.given.get(number), points, params[points], d)
         if filled["n_clusters"] is None:
@@ -182,7 +182,7 @@ class L3SVM(Objective):
         found = {"centers": params["centers"], "landmarks": params["landmarks"]}
         late = yield
         rows = _landmark_candidates(data, params, bool(late)) if any(p is None for p in found.values()) else None
-        for points, number, how, seed in CHOICES:
+        for points, number, how, seed in POINT_CHOICES:
             if rows is not None and found[points] is None:
                 work = choose(params[how], rows, params[number], int(seeds[seed]), number, params["n_restarts"])
                 found[points] = yield from in_time(work)
@@ -259,4 +259,4 @@ def _l3svm_features(place: LandmarkMap, data: Data, kernel: Kernel) -> Generator
 def _l3svm_support_vectors(solutions: list[Solution], counts: np.ndarray) -> np.ndarray:
     """Mask of the rows that are support vectors of any class: landmarks of L3SVM's next level."""
     each = np.array([np.abs(s.alpha) / counts for s in solutions if s.alpha is not None])
-    return (each > SUPPORT * each.max(axis=1, keepdims=True)).any(axis=0)
+    return (each > SUPPORT_SHARE * each.max(axis=1, keepdims=True)).any(axis=0)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.objectives.base import Objective, Parameter, Terms
-from mdlearn.objectives.declaration import RATIOS, number_of
+from mdlearn.objectives.declaration import VARIANCE_RATIOS, number_of
 
 
 def _default_lambda1(params: dict[str, Any], total: float) -> float:
@@ -19,7 +19,7 @@ def _default_lambda1(params: dict[str, Any], total: float) -> float:
     return 0.0 if C == 0 or math.isinf(C) else C * total / 256.0
 
 
-SHARES = (0.0, 0.25, 1.0)
+MEAN_SHARES = (0.0, 0.25, 1.0)
 """lambda2 / lambda1 in the default grid."""
 
 
@@ -55,9 +55,12 @@ class LDM(Objective):
         points: list[dict[str, float]] = []
         for C in (self.given["C"],) if "C" in self.given else (1.0, 10.0, 100.0):
             scale = 0.0 if math.isinf(C) else C * total
-            known = "lambda1" in self.given
-            for lambda1 in (number_of(self.given["lambda1"], C, total),) if known else [r * scale for r in RATIOS]:
-                for lambda2 in (self.given["lambda2"],) if "lambda2" in self.given else [s * lambda1 for s in SHARES]:
+            variances = [ratio * scale for ratio in VARIANCE_RATIOS]
+            if "lambda1" in self.given:
+                variances = [number_of(self.given["lambda1"], C, total)]
+            for lambda1 in variances:
+                means = [share * lambda1 for share in MEAN_SHARES]
+                for lambda2 in [self.given["lambda2"]] if "lambda2" in self.given else means:
                     point = {"C": C, "lambda1": lambda1, "lambda2": lambda2}
                     point = {name: value for name, value in point.items() if name not in self.given}
                     if point not in points:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.objectives.base import Objective, Parameter, Terms
-from mdlearn.objectives.declaration import RATIOS
+from mdlearn.objectives.declaration import VARIANCE_RATIOS
 
 
 def squared_loss(weight: float) -> tuple[HingeTerm, ...]:
@@ -73,7 +73,7 @@ class LSLDM(Objective):
         weights = (self.given["C"],) if "C" in self.given else (0.1, 1.0, 10.0, 100.0)
         if "lambda2" in self.given:
             return {"C": list(weights)} if len(weights) > 1 else super().grid(total)
-        points = [{"C": C, "lambda2": r * C * total} for C in weights for r in RATIOS]
+        points = [{"C": C, "lambda2": r * C * total} for C in weights for r in VARIANCE_RATIOS]
         return points if len(weights) > 1 else [{"lambda2": point["lambda2"]} for point in points]
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:

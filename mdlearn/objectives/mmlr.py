@@ -73,11 +73,11 @@ class MMLR(Objective):
             check_bounded(margins, "lam=0", "give lam > 0")
 
 
-THRESHOLD = 2.0
+PAIR_THRESHOLD = 2.0
 """Difference by which a class is to win, as in Weston and Watkins' machine."""
-LARGEST_MATRIX = 1500
+LARGEST_NEWTON_MATRIX = 1500
 """Coefficients up to which Newton steps write their matrix."""
-SURE_MARGIN = 1e-9
+SURE_PAIR_MARGIN = 1e-9
 """Margin, in units of the largest value, that is more than rounding."""
 
 
@@ -95,14 +95,14 @@ class PairLogistic(DecisionComposite):
         k = data.classes.shape[0]
         super().__init__(features, bias, data.counts, k, 2.0 * lam, 0.0)
         self.codes, self.alpha, self.share = data.codes, alpha, data.counts / data.total
-        self.nonnegative, self.reach = True, THRESHOLD + 40.0 / alpha
+        self.nonnegative, self.reach = True, PAIR_THRESHOLD + 40.0 / alpha
         # The Laplacian of a star with k nodes has the largest eigenvalue k.
         self.steepest = 0.25 * alpha * k / data.total
-        self.at_zero = (k - 1) * float(np.logaddexp(0.0, THRESHOLD * alpha)) / alpha
+        self.at_zero = (k - 1) * float(np.logaddexp(0.0, PAIR_THRESHOLD * alpha)) / alpha
 
     def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:
         codes, share = self.codes[chosen], self.share[chosen]
-        return sum(apg.pair_slopes(F[i], codes[i], share[i], self.alpha, THRESHOLD) for i in _mmlr_value_pieces(F))
+        return sum(apg.pair_slopes(F[i], codes[i], share[i], self.alpha, PAIR_THRESHOLD) for i in _mmlr_value_pieces(F))
 
     def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """The look at the best intercepts, and at coefficients that add up to 0: only the ridge sees a common shift."""
@@ -120,7 +120,7 @@ class PairLogistic(DecisionComposite):
         """Second derivative of every psi, shape (m, k), or averages; 0 in the row's own class."""
         D = F.copy()
         for i in _mmlr_value_pieces(D):
-            apg.pair_bends(D[i], self.codes[i], self.share[i], self.alpha, THRESHOLD, reach)
+            apg.pair_bends(D[i], self.codes[i], self.share[i], self.alpha, PAIR_THRESHOLD, reach)
         return D
 
     def bend(self, W: np.ndarray, F: np.ndarray) -> tuple[Bend, np.ndarray]:
@@ -148,7 +148,7 @@ class PairLogistic(DecisionComposite):
     @property
     def assembles(self) -> bool:  # type: ignore[override]
         """Up to a number of coefficients at which a factorisation costs as much as some products with X."""
-        return self.shape[0] * self.shape[1] <= LARGEST_MATRIX
+        return self.shape[0] * self.shape[1] <= LARGEST_NEWTON_MATRIX
 
     def assembled(self, D: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Moments of the rows of each class, weighted against every other class: psi sees f_y - f_k alone.
@@ -178,7 +178,7 @@ class PairLogistic(DecisionComposite):
         """Return this loss as that of margins f_(y_i) - f_k, with m (k - 1) rows; without ridge."""
         rows = class_contrasts(self.rows, self.codes, self.shape[1], self.bias != "none")
         share = self.share[rows.index]
-        column = Column(np.ones(rows.shape[0]), share, 0.0, 0.0, (LogisticTerm(1.0, self.alpha, THRESHOLD),))
+        column = Column(np.ones(rows.shape[0]), share, 0.0, 0.0, (LogisticTerm(1.0, self.alpha, PAIR_THRESHOLD),))
         return MarginForm(LinearFeatures(rows), (column,), "none", 0.0)
 
     def examine(self, point: CompositePoint) -> None:
@@ -188,7 +188,7 @@ class PairLogistic(DecisionComposite):
         F = self.scores(point.W)
         T = F[np.arange(F.shape[0]), self.codes][:, None] - F
         T[np.arange(F.shape[0]), self.codes] = np.inf
-        if float(T.min()) > SURE_MARGIN * float(np.abs(F).max()):
+        if float(T.min()) > SURE_PAIR_MARGIN * float(np.abs(F).max()):
             raise ValueError(
                 "without a squared norm in the objective there is no optimum on these training rows: every class can "
                 "be separated from every other; give lam > 0"

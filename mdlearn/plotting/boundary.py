@@ -11,7 +11,7 @@ from mdlearn.data.labels import check_labels, check_model_labels
 from mdlearn.data.validation import column_names
 from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, plot_axes, plotted_support_rows
 
-POINTS = 20_000
+DRAWN_POINTS = 20_000
 """Most points drawn; of more rows, every class shows some at equal distances."""
 TINTS = (0.10, 0.30, 0.20, 0.40, 0.15, 0.35, 0.25)
 """Share of the colour in a region, differing from neighbour to neighbour, for prints in grey."""
@@ -200,7 +200,7 @@ def _label_decision_contour(ax: Any, lines: Any, level: float, taken: list[np.nd
 
 def _draw_points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) -> list[Any]:
     """Draw the rows of each class as points of a boundary plot; return their entries of the legend."""
-    handles, share = [], min(1.0, POINTS / rows.shape[0])
+    handles, share = [], min(1.0, DRAWN_POINTS / rows.shape[0])
     for i, label in enumerate(classes):
         mine = np.flatnonzero(codes == i)
         if mine.shape[0]:
@@ -225,7 +225,7 @@ def _draw_rings(ax: Any, rows: np.ndarray) -> list[Any]:
         return []
     return list(
         ax.plot(
-            *rows[:: max(1, rows.shape[0] // POINTS)].T,
+            *rows[:: max(1, rows.shape[0] // DRAWN_POINTS)].T,
             linestyle="none",
             marker="o",
             markersize=8,

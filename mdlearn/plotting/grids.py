@@ -21,13 +21,13 @@ from mdlearn.plotting.style import (
 )
 
 VALUES = ("score", "objective", "coefficients", "n_support")
-NAMED = 12
+LEGEND_LINES = 12
 """Most lines that a legend names."""
-SHOWN = 7
+LEGEND_LINES_OF_MANY = 7
 """Of more lines, so many of the largest values are named; the others are thin and grey."""
-COLOUR_MAP = "cividis"
+HEAT_COLOUR_MAP = "cividis"
 """From dark to light alike for all kinds of colour vision."""
-WRITTEN = 150
+WRITTEN_CELLS = 150
 """Most cells with their score written in them."""
 
 
@@ -120,10 +120,10 @@ def path(
 
 def _grid_lines_by_legend(lines: list[GridLine]) -> tuple[list[GridLine], list[GridLine]]:
     """Lines in a plot of a grid that the legend names, and those without a name."""
-    if len(lines) <= NAMED:
+    if len(lines) <= LEGEND_LINES:
         return lines, []
     order = sorted(range(len(lines)), key=lambda i: -np.nanmax(np.abs(lines[i].heights[lines[i].points])))
-    return [lines[i] for i in order[:SHOWN]], [lines[i] for i in sorted(order[SHOWN:])]
+    return [lines[i] for i in order[:LEGEND_LINES_OF_MANY]], [lines[i] for i in sorted(order[LEGEND_LINES_OF_MANY:])]
 
 
 def _draw_best_point(ax: Any, place: float, line: GridLine, best: int) -> None:
@@ -281,10 +281,10 @@ def grid(selection: Any, x: str | None = None, y: str | None = None, *, ax: Any 
         table[at] = np.fmax(table[at], score)
     ax = plot_axes(ax)
     ax.set_facecolor("0.85")
-    image = ax.imshow(table, origin="lower", aspect="auto", cmap=COLOUR_MAP)
+    image = ax.imshow(table, origin="lower", aspect="auto", cmap=HEAT_COLOUR_MAP)
     bar = ax.figure.colorbar(image, ax=ax)
     bar.set_label(f"{str(getattr(selection, 'scoring', 'score')).replace('_', ' ')}, mean over folds")
-    if table.size <= WRITTEN:
+    if table.size <= WRITTEN_CELLS:
         _write_heat_map_scores(ax, image, table)
     best = points[int(selection.best_index)]
     _frame_heat_map_cell(ax, columns.index(value_label(best[x])), rows.index(value_label(best[y])))

@@ -11,9 +11,9 @@ from mdlearn.errors import did_you_mean
 from mdlearn.forms.proof import State
 from mdlearn.plotting.style import MARKERS, add_legend, curve_style, plot_axes, plot_items
 
-FAR = 5.0
+SYMLOG_RATIO = 5.0
 """Ratio of the largest value to the last objective beyond which a linear axis shows nothing of the end."""
-SMALLEST = 1e-17
+SMALLEST_DRAWN_GAP = 1e-17
 """A gap of 0 has no place on a logarithmic axis; it is drawn here, below what float64 can tell from 0."""
 
 
@@ -80,7 +80,7 @@ def gap_history(
         for j, states in enumerate(own):
             ax.plot(
                 _times_of_states(states, against),
-                [max(state.gap, SMALLEST) for state in states],
+                [max(state.gap, SMALLEST_DRAWN_GAP) for state in states],
                 drawstyle="steps-post",
                 label=name if j == 0 else "_" + name,
                 marker=MARKERS[i % len(MARKERS)],
@@ -112,7 +112,7 @@ def _plot_progress_bounds(ax: Any, problems: Sequence[list[list[State]]], agains
                 ax.fill_between(when, below, above, step="post", color=look["color"], alpha=0.08, linewidth=0)
             values += [*np.abs(above), *np.abs(below[np.isfinite(below)])]
             ends.append(float(abs(above[-1])))
-    if max(values) > FAR * max(ends) > 0:
+    if max(values) > SYMLOG_RATIO * max(ends) > 0:
         ax.set_yscale("symlog", linthresh=max(ends))
     ax.set_ylabel("objective and lower bound")
     add_legend(ax)

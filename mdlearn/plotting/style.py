@@ -12,12 +12,12 @@ COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#5
 """Okabe & Ito's colours for the colour-blind, dark ones first; their yellow is left out, it vanishes on white."""
 # Five dashes against seven colours: 35 curves before a pair repeats, and neighbours differ without colour.
 DASHES = ("solid", (0, (6, 2)), (0, (1, 1.3)), (0, (7, 2, 1, 2)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
-NARROW = 3.6
+NARROW_AXES = 3.6
 """Inches of axes that are too narrow to give half of them to a legend."""
-LINE = 0.17
+LEGEND_LINE_HEIGHT = 0.17
 """Inches of a line of a small legend."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
-VISIBLE = 1e-4
+VISIBLE_SUPPORT = 1e-4
 """Share of the largest dual coefficient below which a row holds nothing: interior points leave a trace on every row."""
 
 
@@ -49,7 +49,7 @@ def plotted_support_rows(model: Any) -> np.ndarray:
     if alpha is None or not rows.size or np.shape(alpha)[-1] <= rows.max():
         return rows
     size = np.abs(np.asarray(alpha)[:, rows]).max(axis=0)
-    return rows[size > VISIBLE * size.max()]
+    return rows[size > VISIBLE_SUPPORT * size.max()]
 
 
 def add_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
@@ -63,7 +63,7 @@ def add_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
         return
     box, (width, height) = ax.get_position(), ax.get_figure().get_size_inches()
     width, height = box.width * width, box.height * height
-    narrow = width < NARROW
+    narrow = width < NARROW_AXES
     letters = max(10, int((7 if narrow else 5) * width))
     names = ["\n".join(textwrap.wrap(str(handle.get_label()), letters)) or " " for handle in handles]
     # Long handles show a whole period of the longest dash.
@@ -72,7 +72,7 @@ def add_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
         columns = max(1, int(7 * width / (max(map(_legend_text_width, names)) + 6)))
         lines = sum(name.count("\n") + 1 for name in names) / columns
         look |= {"fontsize": "small", **_legend_place_below(ax, columns)}
-        if LINE * lines > height / 2:
+        if LEGEND_LINE_HEIGHT * lines > height / 2:
             columns = max(2, int(13 * width / (max(map(_legend_text_width, names)) + 4)))
             look |= {"fontsize": "xx-small", "ncols": columns, "handlelength": 2.0, "columnspacing": 0.8}
             look |= {"labelspacing": 0.1, "handletextpad": 0.4, "borderpad": 0.0, "borderaxespad": 0.0}

@@ -30,8 +30,8 @@ KINDS: dict[str, type] = {
     "command": Command,
 }
 HOOKS = {f"mdlearn_{kind}s": kind for kind in KINDS}
-NAME = re.compile(r"[a-z][a-z0-9_-]*")
-DECLARED: dict[str, tuple[tuple[str, ...], str, Any, str]] = {
+PLUGIN_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+DECLARED_BY_KIND: dict[str, tuple[tuple[str, ...], str, Any, str]] = {
     "objective": (("summary", "formula"), "parameters", (Parameter, Setting), "Parameter or Setting"),
     "solver": (("purpose",), "options", object, "defaults"),
     "kernel": (("summary",), "parameters", Parameter, "Parameter"),  # model files hold numbers: a Setting will not do
@@ -183,7 +183,7 @@ def _plugin_name_fault(kind: str, cls: Any) -> str | None:
     name = getattr(cls, "name", None)
     if name is None:
         return "has no name"
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not PLUGIN_NAME.fullmatch(name):
         return f"is named {name!r}; a name needs lower-case letters, digits, '_' and '-', a letter first"
     if kind == "solver" and name == "auto":
         return "is named 'auto', which stands for the choice among all solvers"
@@ -219,7 +219,7 @@ def _plugin_call_fault(call: Callable[[], Any], what: str) -> str | None:
 
 def _plugin_declaration_fault(kind: str, cls: Any) -> str | None:
     """Fault in what a class of a loaded plugin declares, or that it cannot be made; None where there is none."""
-    texts, name, values, needed = DECLARED[kind]
+    texts, name, values, needed = DECLARED_BY_KIND[kind]
     fault = _plugin_text_fault(cls, *texts)
     if not fault and not _is_plugin_mapping(getattr(cls, name), values):
         fault = f"needs {name} that map names to {needed}"
@@ -249,7 +249,7 @@ def _plugin_command_fault(cls: Any) -> str | None:
 
 
 OWN_FAULTS: dict[str, Callable[[Any], str | None]] = {
-    **{kind: partial(_plugin_declaration_fault, kind) for kind in DECLARED},
+    **{kind: partial(_plugin_declaration_fault, kind) for kind in DECLARED_BY_KIND},
     "source": _plugin_source_fault,
     "command": _plugin_command_fault,
 }

@@ -17,7 +17,7 @@ from mdlearn.plugins.registry import registry
 from mdlearn.plugins.templates_kinds import FILES_BY_KIND
 from mdlearn.plugins.templates_native import NATIVE_FILES
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*")
+DISTRIBUTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*")
 TAKEN = frozenset({"mdlearn", "numpy", "scipy", "pluggy", "threadpoolctl", "cython", "setuptools", "pytest", "tests"})
 PREFIX = "mdlearn_"
 BUILT_IN_NAMES = {"kernel": (*PARAMETERS, "precomputed"), "command": BUILT_IN}
@@ -55,7 +55,7 @@ def new_plugin(name: str, folder: str | Path = ".", native: bool = False, kind: 
 
 def _new_plugin_values(name: str, kind: str) -> dict[str, str]:
     """Values that the scaffold of a new plugin fills into its templates, by name; ValueError for a bad name."""
-    if not NAME.fullmatch(name):
+    if not DISTRIBUTION_NAME.fullmatch(name):
         raise ValueError(
             f"NAME {name!r} cannot be a package; use letters, digits and single '-', '_' or '.' between them, "
             "a letter first"

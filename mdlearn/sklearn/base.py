@@ -16,8 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from mdlearn.api import certified_model
-from mdlearn.arguments import DEFAULT_TOL as PLAIN_TOL
-from mdlearn.arguments import DefaultTolerance, checked_limits
+from mdlearn.arguments import DEFAULT_TOL, DefaultTolerance, checked_limits
 from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.proof import Certificate
@@ -29,7 +28,7 @@ from mdlearn.sklearn.streaming import Streaming
 from mdlearn.sklearn.validation import validated_sklearn_input
 from mdlearn.stages import Call
 
-DEFAULT_TOL = 1e-10
+ESTIMATOR_TOL = 1e-10
 """scikit-learn's checks compare decision values to 7 digits, and objectives bound only the squares of their errors."""
 
 
@@ -44,7 +43,7 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
     bias: str | None = None
     solver: Any = "auto"
     solver_options: Mapping[str, Any] | None = None
-    tol: float = DEFAULT_TOL
+    tol: float = ESTIMATOR_TOL
     max_iter: int | None = None
     time_limit: float | None = None
     random_state: Any = None
@@ -148,8 +147,8 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
 
     def _call(self, started: float, dtype: np.dtype[Any], callback: Any) -> Call:
         """Call that `mdlearn.fit` would make of these parameters; by default with the `tol` for the rows' type."""
-        default = DEFAULT_TOL if dtype == np.float64 else float(PLAIN_TOL)
-        tol = DefaultTolerance(default) if self.tol == DEFAULT_TOL else self.tol
+        default = ESTIMATOR_TOL if dtype == np.float64 else float(DEFAULT_TOL)
+        tol = DefaultTolerance(default) if self.tol == ESTIMATOR_TOL else self.tol
         limits = checked_limits(started, tol, self.max_iter, self.time_limit, callback, self.verbose, self.n_threads)
         kernel, engine = self._kernel().get("kernel", "linear"), (self.solver, self.solver_options)
         ways = (self.bias, self._classes()[0])

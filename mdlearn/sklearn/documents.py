@@ -11,7 +11,7 @@ from mdlearn.objectives.declaration import WAYS
 
 T = TypeVar("T", bound=type)
 
-KERNEL = """\
+KERNEL_PARAMETERS = """\
 kernel : str or callable, default "linear"
     "linear", "rbf", "poly", "precomputed" (X is the Gram matrix), a plugin's, or a callable k(A, B) -> (n, m).
 gamma : "scale" or float, default "scale"
@@ -35,7 +35,7 @@ stream_total : float, optional
     None: of the rows so far, each call's being new ones.
 """
 
-SHARED = """\
+FIT_PARAMETERS = """\
 bias : {"none", "regularized", "free"}, optional
     Default: the objective's own, %(bias)s.
 solver : str, Solver class or instance, default "auto"
@@ -63,19 +63,19 @@ verbose : int, default 0
     1 shows progress on standard error, 2 a line per report.
 """
 
-MODEL = """\
+MODEL_ATTRIBUTE = """\
 model_ : Model
     What `mdlearn.fit` returns: margins, history, saving.
 """
 
-ATTRIBUTES = """\
+INPUT_ATTRIBUTES = """\
 n_features_in_ : int
     Columns of X at fit.
 feature_names_in_ : ndarray of shape (d,)
     Column names, where X was a data frame with string ones.
 """
 
-SECTIONS = """\
+DOCSTRING_SECTIONS = """\
 Parameters
 ----------
 %(own)s
@@ -103,15 +103,15 @@ def documented_estimator(made: T) -> T:
     cls.__init__.__signature__ = signature.replace(parameters=order)
     if cls.__doc__:  # there is none under python -OO
         names, objective = {one.name for one in fields(cls)}, cls._objective
-        text = inspect.cleandoc(cls.__doc__).replace("%(sections)s\n", SECTIONS)
+        text = inspect.cleandoc(cls.__doc__).replace("%(sections)s\n", DOCSTRING_SECTIONS)
         kernel = "kernel" in names
         ways = ", ".join(f'"{way}"' for way in ("auto", *(objective.multiclass if objective else WAYS)))
-        shared = "".join((CLASS_PARAMETERS * ("multiclass" in names), KERNEL * kernel, SHARED)) % {
+        shared = "".join((CLASS_PARAMETERS * ("multiclass" in names), KERNEL_PARAMETERS * kernel, FIT_PARAMETERS)) % {
             "bias": f'"{objective.default_bias}"' if objective else '"regularized" for most',
             "ways": ways,
             "auto": f'"{objective.multiclass[0]}"' if objective else "the objective's first choice",
         }
-        attributes = (MODEL if hasattr(cls, "predict") else "") + _property_documents(cls) + ATTRIBUTES
+        attributes = (MODEL_ATTRIBUTE if hasattr(cls, "predict") else "") + _property_documents(cls) + INPUT_ATTRIBUTES
         given = {name for name in names if f"\n{name} : " in text}
         own = "".join(entry for name, entry in _parameter_documents(objective).items() if name in names - given)
         filled = {"own": own, "shared": shared, "attributes": attributes}

@@ -30,7 +30,7 @@ from mdlearn.sklearn.validation import validated_sklearn_input
 from mdlearn.solvers.stochastic.portions import Descent, advance_portion, begin_portions
 from mdlearn.stages import Call
 
-STREAMED = ("asgd", "sgd")
+STREAMED_ENGINES = ("asgd", "sgd")
 """Engines whose steps read one or two rows at a time."""
 
 
@@ -70,9 +70,9 @@ class Streaming:
         solver = getattr(self, "solver", None)
         name = solver if isinstance(solver, str) else getattr(solver, "name", None)
         kernel = self._kernel().get("kernel", "linear")
-        if name in STREAMED and isinstance(kernel, str) and kernel == "linear":
+        if name in STREAMED_ENGINES and isinstance(kernel, str) and kernel == "linear":
             return True
-        raise AttributeError(f"partial_fit needs kernel='linear' and solver={' or '.join(map(repr, STREAMED))}")
+        raise AttributeError(f"partial_fit needs kernel='linear' and solver={' or '.join(map(repr, STREAMED_ENGINES))}")
 
     @available_if(_streams)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:

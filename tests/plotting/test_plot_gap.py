@@ -10,7 +10,7 @@ from plot_cases import entries
 
 import mdlearn
 from mdlearn import plotting
-from mdlearn.plotting.progress import SMALLEST
+from mdlearn.plotting.progress import SMALLEST_DRAWN_GAP
 
 pytestmark = pytest.mark.extras
 
@@ -34,7 +34,7 @@ def test_a_line_is_the_history(ax, against, attribute):
     (line,) = curves(ax)
     states = [state for state in model.history if np.isfinite(state.gap)]
     assert_array_equal(line.get_xdata(), [getattr(state, attribute) for state in states])
-    assert_array_equal(line.get_ydata(), [max(state.gap, SMALLEST) for state in states])
+    assert_array_equal(line.get_ydata(), [max(state.gap, SMALLEST_DRAWN_GAP) for state in states])
     assert ax.get_yscale() == "log" and ax.get_legend() is None
     assert ("[s]" in ax.get_xlabel()) == (against == "seconds")
     assert any(set(line.get_ydata()) == {model.certificate.tol} for line in ax.lines), "tol is marked"
@@ -68,7 +68,7 @@ def test_no_gap_is_lost_on_logarithmic_axes(ax):
     plotting.gap_history(SimpleNamespace(history=states), ax=ax)
     ax.set_xscale("log")
     (line,) = curves(ax)
-    assert_array_equal(line.get_xydata(), [[0.2, 0.5], [0.3, SMALLEST]])
+    assert_array_equal(line.get_xydata(), [[0.2, 0.5], [0.3, SMALLEST_DRAWN_GAP]])
     ax.figure.draw_without_rendering()
     assert np.isfinite(ax.transData.transform(line.get_xydata())).all()
 

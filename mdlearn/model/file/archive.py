@@ -24,14 +24,14 @@ from mdlearn.numerics import memory
 
 LABEL_KINDS = "biufSUMm"
 """Kinds of dtypes that a file may hold."""
-LOCAL = struct.Struct("<4s5H3I2H")
+MEMBER_HEADER = struct.Struct("<4s5H3I2H")
 """Header of a member: signature, version, flags, method, time, date, checksum, two sizes, two lengths."""
-LARGE = struct.Struct("<2H2Q")
+LARGE_MEMBER_SIZES = struct.Struct("<2H2Q")
 """What follows its name where sizes need 64 bits: tag 1, length 16, two sizes."""
-END = struct.Struct("<4s4H2IH")
+DIRECTORY_END = struct.Struct("<4s4H2IH")
 """End of the directory: signature, disks, entries (twice), size, place, length of a comment."""
-UTF8 = 0x800
-NPY = re.compile(
+UTF8_FLAG = 0x800
+NPY_HEADER = re.compile(
     r"\{'descr': '([<>|]?[biufcSUVMmO]\d{0,10}(?:\[\w{1,10}\])?)', 'fortran_order': (True|False), "
     r"'shape': \(((?:\d{1,19}, ?)*(?:\d{1,19})?)\), \} *\n"
 )
@@ -79,7 +79,7 @@ class ArchiveMembers:
         if self._file.read(8) != b"\x93NUMPY\x01\x00":
             raise UnreadableModel(f"its array {name!r} is not in the npy format 1.0")
         text = self._read(int.from_bytes(self._file.read(2), "little"), end)
-        found = NPY.fullmatch(text.decode("latin-1"))
+        found = NPY_HEADER.fullmatch(text.decode("latin-1"))
         if found is None:
             raise UnreadableModel(f"its array {name!r} is no plain array of numbers or strings")
         dtype, shape = np.dtype(found[1]), tuple(int(n) for n in found[3].replace(" ", "").split(",") if n)
@@ -101,20 +101,20 @@ class ArchiveMembers:
         place = self._file.tell()
         if self._file.read(4) == b"PK\x03\x04":
             raise UnreadableModel("its arrays are not those that its header lists")
-        if self._size < place + END.size:
+        if self._size < place + DIRECTORY_END.size:
             raise UnreadableModel("its end is missing")
-        self._file.seek(self._size - END.size)
-        tag, _, _, here, entries, _, start, comment = END.unpack(self._file.read(END.size))
+        self._file.seek(self._size - DIRECTORY_END.size)
+        tag, _, _, here, entries, _, start, comment = DIRECTORY_END.unpack(self._file.read(DIRECTORY_END.size))
         wanted = b"PK\x05\x06", min(self._taken, 0xFFFF), min(place, 0xFFFFFFFF), 0
         if (tag, entries, start, comment) != wanted or here != entries:
             raise UnreadableModel("its directory is damaged, or its end is missing")
 
     def _enter(self, name: str) -> int:
         """Read the header of a member; the file is then at the member's content, which ends where this returns."""
-        given = self._file.read(LOCAL.size)
-        if len(given) < LOCAL.size:
+        given = self._file.read(MEMBER_HEADER.size)
+        if len(given) < MEMBER_HEADER.size:
             raise UnreadableModel("its end is missing")
-        tag, _, flags, method, _, _, _, stored, size, name_length, more = LOCAL.unpack(given)
+        tag, _, flags, method, _, _, _, stored, size, name_length, more = MEMBER_HEADER.unpack(given)
         if tag != b"PK\x03\x04":
             raise UnreadableModel(f"it lacks the array {name!r}")
         found, extra = self._file.read(name_length), self._file.read(more)
@@ -125,14 +125,14 @@ class ArchiveMembers:
                 if first
                 else "its arrays are not those that its header lists"
             )
-        if method != zipfile.ZIP_STORED or flags & ~UTF8:
+        if method != zipfile.ZIP_STORED or flags & ~UTF8_FLAG:
             raise UnreadableModel(
                 f"its array {name!r} is compressed or encrypted, which model files of mdlearn never are"
             )
-        if len(extra) == LARGE.size and stored == size == 0xFFFFFFFF:
-            kind, length, size, stored = LARGE.unpack(extra)
+        if len(extra) == LARGE_MEMBER_SIZES.size and stored == size == 0xFFFFFFFF:
+            kind, length, size, stored = LARGE_MEMBER_SIZES.unpack(extra)
             extra = b"" if (kind, length) == (1, 16) else extra
-        if extra or stored != size or self._file.tell() + size > self._size - END.size:
+        if extra or stored != size or self._file.tell() + size > self._size - DIRECTORY_END.size:
             raise UnreadableModel(f"its array {name!r} is incomplete")
         return int(self._file.tell() + size)
 

@@ -28,7 +28,7 @@ from mdlearn.model.file.schema import (
 )
 from mdlearn.model.record import FittedRecord
 
-WHOLE = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows", "centre"}
+FINITE_ARRAYS = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows", "centre"}
 """Arrays that hold finite numbers alone, as `decode_model` asks."""
 
 
@@ -88,7 +88,7 @@ def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, 
         extras[name] = len(value) if several else None
         for i, array in enumerate(value if several else [value]):
             arrays[f"extra_{name}_{i}"] = array
-    for name in WHOLE & arrays.keys():
+    for name in FINITE_ARRAYS & arrays.keys():
         if not np.isfinite(arrays[name]).all():
             raise ValueError(f"a model with NaN or infinity in its {name} cannot be saved; it predicts nothing")
     arrays = {name: _contiguous_to_encode(array) for name, array in arrays.items()}

@@ -11,7 +11,7 @@ from mdlearn.model.file.schema import UnreadableModel
 from mdlearn.model.model import Model
 from mdlearn.numerics import memory
 
-SHOWN = 600
+LOADING_ERROR_CHARACTERS = 600
 """Characters of an error that may come from a file."""
 
 
@@ -43,5 +43,5 @@ def load_model_file(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model
 def _shortened_loading_error(error: Exception) -> str:
     """Shorten an error of loading a model and replace unprintable characters: it may quote the file."""
     text = str(error)
-    plain = "".join(c if c.isprintable() else "?" for c in text[:SHOWN])
-    return plain if len(text) <= SHOWN else f"{plain}..."
+    plain = "".join(c if c.isprintable() else "?" for c in text[:LOADING_ERROR_CHARACTERS])
+    return plain if len(text) <= LOADING_ERROR_CHARACTERS else f"{plain}..."

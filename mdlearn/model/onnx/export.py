@@ -18,7 +18,7 @@ from mdlearn.model.file.schema import BUILT_IN_TASKS
 from mdlearn.model.onnx.graph import OnnxGraph, checked_graph_opset, onnx_graph_model
 from mdlearn.model.record import FittedRecord
 
-REMOTE = 1e4
+REMOTE_SQUARES = 1e4
 """Squared lengths, in units of 1 / gamma, beyond which distances are summed from differences, at n m d numbers."""
 CHOICE = "fit with kernel='precomputed', or with a built-in choice by name"
 
@@ -160,7 +160,7 @@ def _onnx_kernel_values(graph: OnnxGraph, kernel: Kernel, rows: str, others: np.
         centre = kernel.centre.astype(np.float64)
         rows, others = graph.node("Sub", rows, centre), others - centre
     lengths = gamma * DenseRows(others).squares()
-    if lengths.max(initial=0.0) > REMOTE:
+    if lengths.max(initial=0.0) > REMOTE_SQUARES:
         away = graph.node("Sub", graph.node("Unsqueeze", rows, graph.whole(1)), others)
         D = graph.reduced("ReduceSum", graph.node("Mul", away, away), 2)
         return graph.node("Exp", graph.node("Mul", D, -gamma))

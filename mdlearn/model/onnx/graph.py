@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-OLDEST, USUAL = 13, 18
+OLDEST_OPSET, USUAL_OPSET = 13, 18
 """First opset whose operators are used here, and the one that is written unless another is asked for."""
 CONSTANT_BYTES = 2_000_000_000
 """Bytes of constants; a protobuf message holds 2 GiB in all."""
@@ -111,9 +111,9 @@ def checked_graph_opset(given: Any) -> int:
     """Opset of an ONNX graph: the one asked for, or the usual one; ValueError for one that cannot be written."""
     newest = int(onnx_graph_package().defs.onnx_opset_version())
     if given is None:
-        return USUAL
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or not OLDEST <= given <= newest:
-        raise ValueError(f"target_opset needs to be an integer from {OLDEST} to {newest}; got {given!r}")
+        return USUAL_OPSET
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or not OLDEST_OPSET <= given <= newest:
+        raise ValueError(f"target_opset needs to be an integer from {OLDEST_OPSET} to {newest}; got {given!r}")
     return int(given)
 
 

@@ -66,7 +66,7 @@ def test_of_many_columns_the_diagonal_is_taken(monkeypatch):
 def test_products_and_the_matrix_come_to_the_same_optimum(alpha, lam, bias, monkeypatch):
     X, y = sample(4, n=100)
     matrix = mdlearn.fit("mmlr", X, y, alpha=alpha, lam=lam, bias=bias, tol=1e-10)
-    monkeypatch.setattr("mdlearn.objectives.mmlr.LARGEST_MATRIX", 0)
+    monkeypatch.setattr("mdlearn.objectives.mmlr.LARGEST_NEWTON_MATRIX", 0)
     products = mdlearn.fit("mmlr", X, y, alpha=alpha, lam=lam, bias=bias, tol=1e-10)
     assert matrix.certificate.converged and products.certificate.converged
     assert products.certificate.objective == pytest.approx(matrix.certificate.objective, rel=1e-9)
