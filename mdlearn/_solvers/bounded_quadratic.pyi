@@ -6,16 +6,8 @@ class Box:
     violation: float
 
     def __init__(
-        self,
-        H: np.ndarray | KnownRows,
-        border: np.ndarray,
-        omega: float,
-        soft: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-        u: np.ndarray,
-        e: np.ndarray,
-        work: np.ndarray,
+        self, H: np.ndarray | KnownRows, border: np.ndarray, omega: float, soft: np.ndarray, low: np.ndarray,
+        high: np.ndarray, u: np.ndarray, e: np.ndarray, work: np.ndarray,
     ) -> None: ...
 
 def doubles(problem: Box, most: int, enough: float) -> int: ...
@@ -28,17 +20,8 @@ class Face:
     entering: int
 
     def __init__(
-        self,
-        H: np.ndarray,
-        border: np.ndarray,
-        omega: float,
-        soft: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-        u: np.ndarray,
-        e: np.ndarray,
-        index: np.ndarray,
-        work: np.ndarray,
+        self, H: np.ndarray, border: np.ndarray, omega: float, soft: np.ndarray, low: np.ndarray, high: np.ndarray,
+        u: np.ndarray, e: np.ndarray, index: np.ndarray, work: np.ndarray,
     ) -> None: ...
 
 def rows(face: Face) -> int: ...

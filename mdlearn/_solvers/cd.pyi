@@ -14,17 +14,8 @@ class Problem:
     offset: float
 
     def __init__(
-        self,
-        y: np.ndarray,
-        sides: np.ndarray,
-        kinks: np.ndarray,
-        caps: np.ndarray,
-        softness: np.ndarray,
-        diagonal: np.ndarray,
-        border: np.ndarray,
-        omega: float,
-        beta: np.ndarray,
-        S: np.ndarray,
+        self, y: np.ndarray, sides: np.ndarray, kinks: np.ndarray, caps: np.ndarray, softness: np.ndarray,
+        diagonal: np.ndarray, border: np.ndarray, omega: float, beta: np.ndarray, S: np.ndarray,
     ) -> None: ...
 
 def sweep(rows: GramRows | DenseRows, problem: Problem, order: np.ndarray) -> None: ...

@@ -13,15 +13,8 @@ class Centred:
     spread: float
     gap: float
     def __init__(
-        self,
-        records: np.ndarray,
-        norm: float,
-        label_mean: float,
-        kappa: float,
-        beta: np.ndarray,
-        s: np.ndarray,
-        u: np.ndarray,
-        keep: np.ndarray,
+        self, records: np.ndarray, norm: float, label_mean: float, kappa: float, beta: np.ndarray, s: np.ndarray,
+        u: np.ndarray, keep: np.ndarray,
     ) -> None: ...
 
 def sweep(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, p: Centred, order: np.ndarray) -> None: ...

@@ -7,12 +7,7 @@ def adjoint(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, v: np.ndarray, out: np.ndarray, first: int, last: int
 ) -> None: ...
 def squares(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    weights: np.ndarray,
-    out: np.ndarray,
-    first: int,
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, weights: np.ndarray, out: np.ndarray, first: int,
     last: int,
 ) -> None: ...
 def column_squares(

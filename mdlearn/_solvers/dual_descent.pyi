@@ -12,43 +12,19 @@ class Ascent:
     visits: int
 
     def __init__(
-        self,
-        records: np.ndarray,
-        w: np.ndarray,
-        order: np.ndarray,
-        free: np.ndarray,
-        kink: float,
-        border: float,
-        norm: float,
-        seed: int,
+        self, records: np.ndarray, w: np.ndarray, order: np.ndarray, free: np.ndarray, kink: float, border: float,
+        norm: float, seed: int,
     ) -> None: ...
 
 def dense(X: np.ndarray, p: Ascent, whole: bool, start: int, stop: int) -> None: ...
 def sparse(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    p: Ascent,
-    whole: bool,
-    start: int,
-    stop: int,
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, p: Ascent, whole: bool, start: int, stop: int
 ) -> None: ...
 def dense_passes(X: np.ndarray, p: Ascent, most: int, share: float, visits: int) -> None: ...
 def sparse_passes(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    p: Ascent,
-    most: int,
-    share: float,
-    visits: int,
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, p: Ascent, most: int, share: float, visits: int
 ) -> None: ...
 def dense_survey(X: np.ndarray, p: Ascent, start: int, stop: int) -> None: ...
 def sparse_survey(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    p: Ascent,
-    start: int,
-    stop: int,
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, p: Ascent, start: int, stop: int
 ) -> None: ...

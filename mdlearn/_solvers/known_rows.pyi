@@ -9,11 +9,7 @@ class KnownRows:
     missing: int
 
     def __init__(
-        self,
-        values: np.ndarray,
-        place: np.ndarray,
-        order: np.ndarray,
-        diagonal: np.ndarray,
+        self, values: np.ndarray, place: np.ndarray, order: np.ndarray, diagonal: np.ndarray,
         maker: RowMaker | None = None,
     ) -> None: ...
     @property

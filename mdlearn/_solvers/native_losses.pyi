@@ -7,44 +7,18 @@ class SlopeTable:
 
 def losses(value: Callback, z: np.ndarray, counts: np.ndarray, low: float, high: float, less: float) -> float: ...
 def slopes(
-    slope: Callback,
-    z: np.ndarray,
-    counts: np.ndarray,
-    weight: float,
-    side: int,
-    low: float,
-    high: float,
+    slope: Callback, z: np.ndarray, counts: np.ndarray, weight: float, side: int, low: float, high: float,
     out: np.ndarray,
 ) -> None: ...
 def bends(
-    bend: Callback,
-    slope: Callback | None,
-    z: np.ndarray,
-    counts: np.ndarray,
-    weight: float,
-    side: int,
-    low: float,
-    high: float,
-    out: np.ndarray,
+    bend: Callback, slope: Callback | None, z: np.ndarray, counts: np.ndarray, weight: float, side: int, low: float,
+    high: float, out: np.ndarray,
 ) -> None: ...
 def bound(
-    table: SlopeTable,
-    value: Callback,
-    slope: Callback,
-    conjugate: Callback | None,
-    beta: np.ndarray,
-    counts: np.ndarray,
-    weight: float,
-    side: int,
-    less: float,
+    table: SlopeTable, value: Callback, slope: Callback, conjugate: Callback | None, beta: np.ndarray,
+    counts: np.ndarray, weight: float, side: int, less: float,
 ) -> float: ...
 def estimate(
-    table: SlopeTable,
-    value: Callback,
-    slope: Callback,
-    beta: np.ndarray,
-    counts: np.ndarray,
-    weight: float,
-    side: int,
+    table: SlopeTable, value: Callback, slope: Callback, beta: np.ndarray, counts: np.ndarray, weight: float, side: int,
     less: float,
 ) -> float: ...

@@ -6,16 +6,8 @@ from mdlearn._solvers.callbacks import Callback
 
 class Problem:
     def __init__(
-        self,
-        y: np.ndarray,
-        offset: np.ndarray,
-        terms: np.ndarray,
-        spread: float,
-        pull: float,
-        ridge: float,
-        constant: float,
-        natives: Sequence[tuple[Callback, float, int]] = (),
-        weights: np.ndarray | None = None,
+        self, y: np.ndarray, offset: np.ndarray, terms: np.ndarray, spread: float, pull: float, ridge: float,
+        constant: float, natives: Sequence[tuple[Callback, float, int]] = (), weights: np.ndarray | None = None,
         shifts: np.ndarray | None = None,
     ) -> None: ...
 
@@ -28,11 +20,6 @@ class Walk:
 
 def walk_dense(X: np.ndarray, problem: Problem, walk: Walk, i: np.ndarray, j: np.ndarray) -> None: ...
 def walk_csr(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    problem: Problem,
-    walk: Walk,
-    i: np.ndarray,
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, problem: Problem, walk: Walk, i: np.ndarray,
     j: np.ndarray,
 ) -> None: ...
