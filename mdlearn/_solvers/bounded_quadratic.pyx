@@ -9,10 +9,7 @@ the rows that move; its system is LAPACK's, and every step ends where the value 
 from libc.math cimport INFINITY, fabs
 
 from mdlearn._solvers.known_rows cimport KnownRows
-from mdlearn._solvers.pair_choice cimport (
-    mdlearn_companion_double, mdlearn_companion_float, mdlearn_largest_double, mdlearn_largest_float,
-    mdlearn_partner_double, mdlearn_partner_float, mdlearn_steepest_double, mdlearn_steepest_float,
-)
+from mdlearn._solvers.pair_choice cimport mdlearn_companion, mdlearn_largest, mdlearn_partner, mdlearn_steepest
 from mdlearn._solvers.rows cimport real_t
 
 cdef double TINY = 1e-10  # least determinant of two coordinates, of the product of their own: equal rows have none
@@ -141,12 +138,9 @@ cdef Py_ssize_t double_steps(Box p, const real_t[:, ::1] H, Py_ssize_t most, dou
     while True:
         # Update and choice in one pass over the rows of the last coordinates.
         c = p.omega * (d * p.border[i] + f * p.border[j])
-        if real_t is double:
-            first = mdlearn_largest_double(
-                one, other, d, f, c, &p.border[0], &p.e[0], &p.up[0], &p.down[0], &p.weight[0], n, &p.violation)
-        else:
-            first = mdlearn_largest_float(
-                one, other, d, f, c, &p.border[0], &p.e[0], &p.up[0], &p.down[0], &p.weight[0], n, &p.violation)
+        first = mdlearn_largest(
+            real_t is float, one, other, d, f, c, &p.border[0], &p.e[0], &p.up[0], &p.down[0], &p.weight[0], n,
+            &p.violation)
         if first < 0 or count >= most or p.violation <= enough:
             return count
         one, second = row(p, H, first), -1
@@ -157,12 +151,8 @@ cdef Py_ssize_t double_steps(Box p, const real_t[:, ::1] H, Py_ssize_t most, dou
             # The partner that gains most where the first one steps, and gives way to it.
             c, x, up, down = p.omega * p.border[i], p.e[i] * p.weight[i], p.up[i], p.down[i]
             p.up[i] = p.down[i] = 0.0
-            if real_t is double:
-                second = mdlearn_companion_double(
-                    one, c, &p.border[0], x, p.weight[i], &p.e[0], &p.up[0], &p.down[0], &p.length[0], n)
-            else:
-                second = mdlearn_companion_float(
-                    one, c, &p.border[0], x, p.weight[i], &p.e[0], &p.up[0], &p.down[0], &p.length[0], n)
+            second = mdlearn_companion(
+                real_t is float, one, c, &p.border[0], x, p.weight[i], &p.e[0], &p.up[0], &p.down[0], &p.length[0], n)
             p.up[i], p.down[i] = up, down
             if second >= 0:
                 a = one[second] + c * p.border[second]
@@ -184,19 +174,13 @@ cdef Py_ssize_t pair_steps(Box p, const real_t[:, ::1] H, Py_ssize_t most, doubl
     cdef const real_t* rise = start(p, H)
     cdef const real_t* fall = rise
     while True:
-        if real_t is double:
-            i = mdlearn_steepest_double(rise, fall, t, &p.e[0], &p.up[0], &p.down[0], n, &p.violation)
-        else:
-            i = mdlearn_steepest_float(rise, fall, t, &p.e[0], &p.up[0], &p.down[0], n, &p.violation)
+        i = mdlearn_steepest(real_t is float, rise, fall, t, &p.e[0], &p.up[0], &p.down[0], n, &p.violation)
         if not p.violation > enough or count >= most:
             return count
         rise = row(p, H, i)
         if rise == NULL:
             return count
-        if real_t is double:
-            j = mdlearn_partner_double(rise, &p.e[0], &p.down[0], &p.length[0], i, n)
-        else:
-            j = mdlearn_partner_float(rise, &p.e[0], &p.down[0], &p.length[0], i, n)
+        j = mdlearn_partner(real_t is float, rise, &p.e[0], &p.down[0], &p.length[0], i, n)
         if j < 0:
             return count
         fall, top = row(p, H, j), p.length[i]

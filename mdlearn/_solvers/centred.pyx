@@ -8,18 +8,8 @@ offset = 0), or between the two, where Y meets a resistance but is not held.
 
 from libc.math cimport INFINITY
 
+from mdlearn._solvers.clones cimport MDLEARN_PREFETCH, prefetch
 from mdlearn._solvers.rows cimport add, check_csr, check_order, index_t, inner, real_t, sparse_add, sparse_inner
-
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define MDLEARN_PREFETCH(address) __builtin_prefetch(address)
-    #else
-    #define MDLEARN_PREFETCH(address) ((void)0)
-    #endif
-    """
-    void MDLEARN_PREFETCH(const void *address) noexcept nogil
 
 
 cdef enum:
@@ -121,12 +111,6 @@ cdef inline Py_ssize_t row_of(long long coordinate, Py_ssize_t m) noexcept nogil
     while coordinate >= m:
         coordinate -= m
     return coordinate
-
-
-cdef inline void prefetch(const void* start, Py_ssize_t size) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(0, min(size, 2048), 64):
-        MDLEARN_PREFETCH(<const char*> start + k)
 
 
 def sweep(

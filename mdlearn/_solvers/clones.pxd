@@ -22,7 +22,25 @@ cdef extern from *:
     #define MDLEARN_INLINE static inline
     #endif
     #endif
+    #if defined(_MSC_VER)
+    #define MDLEARN_ALONE __restrict
+    #else
+    #define MDLEARN_ALONE restrict
+    #endif
+    #if defined(__GNUC__) || defined(__clang__)
+    #define MDLEARN_PREFETCH(address) __builtin_prefetch(address)
+    #else
+    #define MDLEARN_PREFETCH(address) ((void)0)
+    #endif
     #define MDLEARN_LANES 16
     """
+    void MDLEARN_PREFETCH(const void *address) noexcept nogil
     enum:
         MDLEARN_LANES  # numbers that loops treat side by side
+
+
+cdef inline void prefetch(const void* start, Py_ssize_t size) noexcept nogil:
+    """Ask for the memory of a row that loops come to soon."""
+    cdef Py_ssize_t k
+    for k in range(0, min(size, 2048), 64):
+        MDLEARN_PREFETCH(<const char*> start + k)

@@ -12,18 +12,12 @@ w = u + tau v only the row itself is added to anything.
 from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 
-from mdlearn._solvers.clones cimport MDLEARN_LANES  # and the names of its versions
+from mdlearn._solvers.clones cimport MDLEARN_PREFETCH, prefetch
 from mdlearn._solvers.rows cimport add, check_csr, index_t, inner, real_t, sparse_add, sparse_inner
 
 
 cdef extern from *:
     """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define MDLEARN_PREFETCH(address) __builtin_prefetch(address)
-    #else
-    #define MDLEARN_PREFETCH(address) ((void)0)
-    #endif
-
     /* Products and sums as `inner` and `add` make them, for wider vectors: the same bits. */
     MDLEARN_CLONES static double mdlearn_inner(const double *x, const double *w, Py_ssize_t d)
     {
@@ -44,7 +38,6 @@ cdef extern from *:
             w[j] += by * x[j];
     }
     """
-    void MDLEARN_PREFETCH(const void *address) noexcept nogil
     double mdlearn_inner(const double *x, const double *w, Py_ssize_t d) noexcept nogil
     void mdlearn_add(const double *x, double *w, Py_ssize_t d, double by) noexcept nogil
 
@@ -220,12 +213,6 @@ cdef inline Py_ssize_t place(Ascent p, Py_ssize_t k, bint whole) noexcept nogil:
     return p.order[k] if whole else p.free[k]
 
 
-cdef inline void prefetch(const void* start, Py_ssize_t size) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(0, min(size, 2048), 64):
-        MDLEARN_PREFETCH(<const char*> start + k)
-
-
 cdef inline double product(const real_t* x, const double* w, Py_ssize_t d) noexcept nogil:
     if real_t is double:
         return mdlearn_inner(x, w, d)
@@ -293,12 +280,17 @@ cdef int check_visits(Ascent p, bint whole, Py_ssize_t start, Py_ssize_t stop) e
     return 0
 
 
-def dense(const real_t[:, :] X, Ascent p, bint whole, Py_ssize_t start, Py_ssize_t stop):
-    """Visit the rows at places start <= k < stop of a sweep over all rows, or of a pass over the free ones."""
+cdef int check_dense(const real_t[:, :] X, Ascent p) except -1:
     if p.records.shape[0] != X.shape[0] or p.w.shape[0] != X.shape[1] + 1 or X.shape[1] == 0:
         raise ValueError("rows and problem differ in shape")
     if X.strides[1] != sizeof(real_t):
         raise ValueError("entries of a row need to lie one after the other")
+    return 0
+
+
+def dense(const real_t[:, :] X, Ascent p, bint whole, Py_ssize_t start, Py_ssize_t stop):
+    """Visit the rows at places start <= k < stop of a sweep over all rows, or of a pass over the free ones."""
+    check_dense(X, p)
     check_visits(p, whole, start, stop)
     with nogil:
         visit_dense(X, p, whole, start, stop)
@@ -323,10 +315,7 @@ def dense_passes(const real_t[:, :] X, Ascent p, int most, double share, Py_ssiz
     cdef int turn
     cdef double first = 0.0
     cdef Py_ssize_t end = p.visits + visits
-    if p.records.shape[0] != X.shape[0] or p.w.shape[0] != X.shape[1] + 1 or X.shape[1] == 0:
-        raise ValueError("rows and problem differ in shape")
-    if X.strides[1] != sizeof(real_t):
-        raise ValueError("entries of a row need to lie one after the other")
+    check_dense(X, p)
     with nogil:
         for turn in range(most):
             visit_dense(X, p, False, 0, p.n_free)
@@ -365,10 +354,7 @@ cdef int check_survey(Ascent p, Py_ssize_t start, Py_ssize_t stop) except -1:
 def dense_survey(const real_t[:, :] X, Ascent p, Py_ssize_t start, Py_ssize_t stop):
     """Survey the rows start <= i < stop: sums, and the rows that are free."""
     cdef Py_ssize_t i, d = X.shape[1]
-    if p.records.shape[0] != X.shape[0] or p.w.shape[0] != X.shape[1] + 1 or X.shape[1] == 0:
-        raise ValueError("rows and problem differ in shape")
-    if X.strides[1] != sizeof(real_t):
-        raise ValueError("entries of a row need to lie one after the other")
+    check_dense(X, p)
     check_survey(p, start, stop)
     with nogil:
         if start == 0:

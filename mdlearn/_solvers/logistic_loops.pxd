@@ -8,11 +8,6 @@ from mdlearn._solvers.exponential cimport mdlearn_exp_one_double
 
 cdef extern from *:
     """
-    #if defined(_MSC_VER)
-    #define MDLEARN_ALONE __restrict
-    #else
-    #define MDLEARN_ALONE restrict
-    #endif
     /* exp(-|t|); what is no number stays none. */
     MDLEARN_INLINE double mdlearn_small(double t)
     {

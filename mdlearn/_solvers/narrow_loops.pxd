@@ -5,11 +5,6 @@ from mdlearn._solvers.clones cimport MDLEARN_LANES
 
 cdef extern from *:
     """
-    #if defined(_MSC_VER)
-    #define MDLEARN_RESTRICT __restrict
-    #else
-    #define MDLEARN_RESTRICT restrict
-    #endif
     #define MDLEARN_MARGINS 1024
     #define MDLEARN_PIECE 128
     /* Eight sums side by side, as the compiler's own vectors where it has them. */
@@ -32,7 +27,7 @@ cdef extern from *:
         for (start = 0; start < m; start += MDLEARN_MARGINS) {
             const Py_ssize_t size = m - start < MDLEARN_MARGINS ? m - start : MDLEARN_MARGINS;
             const double *one = T + start, *label = labels + start;
-            double *MDLEARN_RESTRICT out = result + start;
+            double *MDLEARN_ALONE out = result + start;
             for (k = 0; k < size; k++)
                 out[k] = 0.0;
             for (j = 0; j + 4 <= n; j += 4, one += 4 * apart) {
@@ -79,10 +74,10 @@ cdef extern from *:
     /* M_ij += the sum of v_k times columns i and j, for j up to i at least; `room` has 2 `size` numbers. */
     MDLEARN_CLONES static void mdlearn_gram(
         const double *T, Py_ssize_t apart, Py_ssize_t n, Py_ssize_t size, const double *v,
-        double *MDLEARN_RESTRICT room, double *M, Py_ssize_t width)
+        double *MDLEARN_ALONE room, double *M, Py_ssize_t width)
     {
         Py_ssize_t i, j, k;
-        double *MDLEARN_RESTRICT second = room + size;
+        double *MDLEARN_ALONE second = room + size;
         for (i = 0; i < n; i += 2) {
             const double *one = T + i * apart, *two = i + 1 < n ? one + apart : one;
             double *upper = M + i * width, *lower = upper + width;
@@ -134,8 +129,8 @@ cdef extern from *:
             const Py_ssize_t end = m - start < MDLEARN_PIECE ? m - start : MDLEARN_PIECE;
             const double *label = labels + start, *cap = caps + start, *steep = s + start, *around = centre + start;
             const double *at = z + start, *soft = softness + start;
-            double *MDLEARN_RESTRICT u = u_ + start, *MDLEARN_RESTRICT with_sign = signed_ + start;
-            double *MDLEARN_RESTRICT slope = slope_ + start, *MDLEARN_RESTRICT before = x_ + start;
+            double *MDLEARN_ALONE u = u_ + start, *MDLEARN_ALONE with_sign = signed_ + start;
+            double *MDLEARN_ALONE slope = slope_ + start, *MDLEARN_ALONE before = x_ + start;
             for (k = 0; k < end; k++) {
                 const double off = kink - at[k], x = around[k] + steep[k] * off, above = x > 0.0 ? x : 0.0;
                 const double cut = above < cap[k] ? above : cap[k];
@@ -192,7 +187,7 @@ cdef extern from *:
 
     /* Multipliers become centres of steeper envelopes. */
     MDLEARN_CLONES static void mdlearn_recentre(
-        const double *u, double growth, Py_ssize_t m, double *MDLEARN_RESTRICT centre, double *MDLEARN_RESTRICT s)
+        const double *u, double growth, Py_ssize_t m, double *MDLEARN_ALONE centre, double *MDLEARN_ALONE s)
     {
         Py_ssize_t k;
         for (k = 0; k < m; k++) {
@@ -202,7 +197,7 @@ cdef extern from *:
     }
 
     MDLEARN_CLONES static void mdlearn_scaled(
-        const double *a, const double *b, Py_ssize_t m, double *MDLEARN_RESTRICT out)
+        const double *a, const double *b, Py_ssize_t m, double *MDLEARN_ALONE out)
     {
         Py_ssize_t k;
         for (k = 0; k < m; k++)
@@ -211,8 +206,8 @@ cdef extern from *:
 
     /* z goes t along dz, alpha towards the multipliers there. */
     MDLEARN_CLONES static void mdlearn_advance(
-        const double *u, const double *fall, const double *dz, double t, Py_ssize_t m, double *MDLEARN_RESTRICT z,
-        double *MDLEARN_RESTRICT alpha)
+        const double *u, const double *fall, const double *dz, double t, Py_ssize_t m, double *MDLEARN_ALONE z,
+        double *MDLEARN_ALONE alpha)
     {
         Py_ssize_t k;
         for (k = 0; k < m; k++) {

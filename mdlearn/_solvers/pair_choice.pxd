@@ -17,12 +17,17 @@ cdef extern from *:
         return d > 0.0 ? d * d / a : 0.0; /* infinite where rows of length zero meet */
     }
 
-    /* Size of a gradient where that points inside. */
+    /* Size of a gradient where that points inside, and what its own step gains. */
     MDLEARN_INLINE double mdlearn_inward(double e, double up, double down)
     {
         double a = e * up, b = -e * down;
         a = a > b ? a : b;
         return a > 0.0 ? a : 0.0;
+    }
+    MDLEARN_INLINE double mdlearn_own_gain(double e, double up, double down, double weight)
+    {
+        const double size = mdlearn_inward(e, up, down);
+        return size * size * weight;
     }
 
     #define MDLEARN_JOINT_TINY 1e-10 /* least curvature of the second coordinate, of its own: equal rows have none */
@@ -35,45 +40,83 @@ cdef extern from *:
         return left > 0.0 ? size * size / left : 0.0;
     }
 
+    /* Rows j by blocks, LANES of each side by side, in lane k: `begin` before a block, `end` after it. */
+    #define MDLEARN_BY_BLOCKS(n, begin, row, end)                                                                    \\
+        for (start = 0; start < n; start += MDLEARN_CHOICE_BLOCK) {                                                  \\
+            const Py_ssize_t stop = n - start < MDLEARN_CHOICE_BLOCK ? n : start + MDLEARN_CHOICE_BLOCK;             \\
+            const Py_ssize_t whole = start + (stop - start) / MDLEARN_LANES * MDLEARN_LANES;                         \\
+            begin                                                                                                    \\
+            for (first = start; first < whole; first += MDLEARN_LANES)                                               \\
+                for (k = 0; k < MDLEARN_LANES; k++) {                                                                \\
+                    const Py_ssize_t j = first + k;                                                                  \\
+                    row                                                                                              \\
+                }                                                                                                    \\
+            for (k = 0; first < stop; first++) {                                                                     \\
+                const Py_ssize_t j = first;                                                                          \\
+                row                                                                                                  \\
+            }                                                                                                        \\
+            end                                                                                                      \\
+        }
+
+    /* Return the first row j with the largest `gain`, or -1 where none is above 0; each has `row` done before. */
+    #define MDLEARN_RETURN_FIRST_OF_LARGEST(n, row, after, gain)                                                     \\
+        {                                                                                                            \\
+            double best = 0.0;                                                                                       \\
+            Py_ssize_t start, first, k, at = -1;                                                                     \\
+            MDLEARN_BY_BLOCKS(n,                                                                                     \\
+                double hi[MDLEARN_LANES] = {0}; double highest;,                                                     \\
+                row                                                                                                  \\
+                const double found = gain;                                                                           \\
+                hi[k] = found > hi[k] ? found : hi[k];,                                                              \\
+                highest = hi[0];                                                                                     \\
+                for (k = 1; k < MDLEARN_LANES; k++)                                                                  \\
+                    highest = hi[k] > highest ? hi[k] : highest;                                                     \\
+                if (highest > best) {                                                                                \\
+                    best = highest;                                                                                  \\
+                    at = start;                                                                                      \\
+                }                                                                                                    \\
+            )                                                                                                        \\
+            after                                                                                                    \\
+            for (; at >= 0 && at < n; at++) {                                                                        \\
+                const Py_ssize_t j = at;                                                                             \\
+                if (gain == best)                                                                                    \\
+                    return at;                                                                                       \\
+            }                                                                                                        \\
+            return -1;                                                                                               \\
+        }
+
     #define MDLEARN_PAIR_LOOPS(real)                                                                                 \\
     /* e -= t (rise - fall); the row that may go up with the largest e, or -1, and how far apart both ends are. */   \\
     MDLEARN_CLONES static Py_ssize_t mdlearn_steepest_##real(                                                        \\
         const real *rise, const real *fall, double t, double *e, const double *up, const double *down,               \\
         Py_ssize_t n, double *violation)                                                                             \\
     {                                                                                                                \\
-        double top = -INFINITY, bottom = INFINITY, highest;                                                          \\
-        Py_ssize_t start, j, k, stop, whole, at = 0;                                                                 \\
-        for (start = 0; start < n; start += MDLEARN_CHOICE_BLOCK) {                                                  \\
-            double hi[MDLEARN_LANES], lo[MDLEARN_LANES];                                                             \\
-            for (k = 0; k < MDLEARN_LANES; k++)                                                                      \\
-                hi[k] = -INFINITY, lo[k] = INFINITY;                                                                 \\
-            stop = n - start < MDLEARN_CHOICE_BLOCK ? n : start + MDLEARN_CHOICE_BLOCK;                              \\
-            whole = start + (stop - start) / MDLEARN_LANES * MDLEARN_LANES;                                          \\
-            for (j = start; j < whole; j += MDLEARN_LANES)                                                           \\
-                for (k = 0; k < MDLEARN_LANES; k++) {                                                                \\
-                    const double v = e[j + k] - t * (rise[j + k] - fall[j + k]);                                     \\
-                    const double a = up[j + k] > 0.0 ? v : -INFINITY, b = down[j + k] > 0.0 ? v : INFINITY;          \\
-                    e[j + k] = v;                                                                                    \\
-                    hi[k] = a > hi[k] ? a : hi[k];                                                                   \\
-                    lo[k] = b < lo[k] ? b : lo[k];                                                                   \\
-                }                                                                                                    \\
-            for (j = whole; j < stop; j++) {                                                                         \\
-                e[j] -= t * (rise[j] - fall[j]);                                                                     \\
-                hi[0] = up[j] > 0.0 && e[j] > hi[0] ? e[j] : hi[0];                                                  \\
-                lo[0] = down[j] > 0.0 && e[j] < lo[0] ? e[j] : lo[0];                                                \\
-            }                                                                                                        \\
-            highest = hi[0];                                                                                         \\
+        double top = -INFINITY, bottom = INFINITY;                                                                   \\
+        Py_ssize_t start, first, k, at = 0;                                                                          \\
+        MDLEARN_BY_BLOCKS(n,                                                                                         \\
+            double hi[MDLEARN_LANES]; double lo[MDLEARN_LANES]; double highest = -INFINITY;                          \\
+            for (k = 0; k < MDLEARN_LANES; k++) {                                                                    \\
+                hi[k] = -INFINITY;                                                                                   \\
+                lo[k] = INFINITY;                                                                                    \\
+            },                                                                                                       \\
+            const double v = e[j] - t * (rise[j] - fall[j]);                                                         \\
+            const double a = up[j] > 0.0 ? v : -INFINITY; const double b = down[j] > 0.0 ? v : INFINITY;             \\
+            e[j] = v;                                                                                                \\
+            hi[k] = a > hi[k] ? a : hi[k];                                                                           \\
+            lo[k] = b < lo[k] ? b : lo[k];,                                                                          \\
             for (k = 0; k < MDLEARN_LANES; k++) {                                                                    \\
                 highest = hi[k] > highest ? hi[k] : highest;                                                         \\
                 bottom = lo[k] < bottom ? lo[k] : bottom;                                                            \\
             }                                                                                                        \\
-            if (highest > top)                                                                                       \\
-                top = highest, at = start;                                                                           \\
-        }                                                                                                            \\
+            if (highest > top) {                                                                                     \\
+                top = highest;                                                                                       \\
+                at = start;                                                                                          \\
+            }                                                                                                        \\
+        )                                                                                                            \\
         *violation = top - bottom;                                                                                   \\
-        for (j = at; j < n; j++)                                                                                     \\
-            if (up[j] > 0.0 && e[j] == top)                                                                          \\
-                return j;                                                                                            \\
+        for (; at < n; at++)                                                                                         \\
+            if (up[at] > 0.0 && e[at] == top)                                                                        \\
+                return at;                                                                                           \\
         return -1;                                                                                                   \\
     }                                                                                                                \\
     /* The row that may go down and gains most beside row i (Fan, Chen and Lin, JMLR 2005), or -1. */                \\
@@ -81,137 +124,57 @@ cdef extern from *:
         const real *rise, const double *e, const double *down, const double *length, Py_ssize_t i, Py_ssize_t n)     \\
     {                                                                                                                \\
         const double from = e[i], top = length[i];                                                                   \\
-        double best = 0.0, highest;                                                                                  \\
-        Py_ssize_t start, j, k, stop, whole, at = -1;                                                                \\
-        for (start = 0; start < n; start += MDLEARN_CHOICE_BLOCK) {                                                  \\
-            double hi[MDLEARN_LANES] = {0};                                                                          \\
-            stop = n - start < MDLEARN_CHOICE_BLOCK ? n : start + MDLEARN_CHOICE_BLOCK;                              \\
-            whole = start + (stop - start) / MDLEARN_LANES * MDLEARN_LANES;                                          \\
-            for (j = start; j < whole; j += MDLEARN_LANES)                                                           \\
-                for (k = 0; k < MDLEARN_LANES; k++) {                                                                \\
-                    const double gain = mdlearn_gain(from, e[j + k], down[j + k], top, length[j + k], rise[j + k]);  \\
-                    hi[k] = gain > hi[k] ? gain : hi[k];                                                             \\
-                }                                                                                                    \\
-            for (j = whole; j < stop; j++) {                                                                         \\
-                const double gain = mdlearn_gain(from, e[j], down[j], top, length[j], rise[j]);                      \\
-                hi[0] = gain > hi[0] ? gain : hi[0];                                                                 \\
-            }                                                                                                        \\
-            highest = hi[0];                                                                                         \\
-            for (k = 1; k < MDLEARN_LANES; k++)                                                                      \\
-                highest = hi[k] > highest ? hi[k] : highest;                                                         \\
-            if (highest > best)                                                                                      \\
-                best = highest, at = start;                                                                          \\
-        }                                                                                                            \\
-        if (at < 0)                                                                                                  \\
-            return -1;                                                                                               \\
-        for (j = at; j < n; j++)                                                                                     \\
-            if (mdlearn_gain(from, e[j], down[j], top, length[j], rise[j]) == best)                                  \\
-                return j;                                                                                            \\
-        return -1;                                                                                                   \\
+        MDLEARN_RETURN_FIRST_OF_LARGEST(n, , , mdlearn_gain(from, e[j], down[j], top, length[j], rise[j]))           \\
     }                                                                                                                \\
     /* e -= d one + f other + c border; the row whose own step gains most, or -1, and the largest gradient. */       \\
     MDLEARN_CLONES static Py_ssize_t mdlearn_largest_##real(                                                         \\
         const real *one, const real *other, double d, double f, double c, const double *border, double *e,           \\
         const double *up, const double *down, const double *weight, Py_ssize_t n, double *worst)                     \\
     {                                                                                                                \\
-        double best = 0.0, highest, most = 0.0;                                                                      \\
-        Py_ssize_t start, j, k, stop, whole, at = -1;                                                                \\
-        for (start = 0; start < n; start += MDLEARN_CHOICE_BLOCK) {                                                  \\
-            double hi[MDLEARN_LANES] = {0}, far[MDLEARN_LANES] = {0};                                                \\
-            stop = n - start < MDLEARN_CHOICE_BLOCK ? n : start + MDLEARN_CHOICE_BLOCK;                              \\
-            whole = start + (stop - start) / MDLEARN_LANES * MDLEARN_LANES;                                          \\
-            for (j = start; j < whole; j += MDLEARN_LANES)                                                           \\
-                for (k = 0; k < MDLEARN_LANES; k++) {                                                                \\
-                    const double v = e[j + k] - (d * one[j + k] + f * other[j + k] + c * border[j + k]);             \\
-                    const double size = mdlearn_inward(v, up[j + k], down[j + k]), gain = size * size * weight[j + k];\\
-                    e[j + k] = v;                                                                                    \\
-                    far[k] = size > far[k] ? size : far[k];                                                          \\
-                    hi[k] = gain > hi[k] ? gain : hi[k];                                                             \\
-                }                                                                                                    \\
-            for (j = whole; j < stop; j++) {                                                                         \\
-                const double v = e[j] - (d * one[j] + f * other[j] + c * border[j]);                                 \\
-                const double size = mdlearn_inward(v, up[j], down[j]), gain = size * size * weight[j];               \\
-                e[j] = v;                                                                                            \\
-                far[0] = size > far[0] ? size : far[0];                                                              \\
-                hi[0] = gain > hi[0] ? gain : hi[0];                                                                 \\
-            }                                                                                                        \\
-            highest = hi[0];                                                                                         \\
-            for (k = 0; k < MDLEARN_LANES; k++) {                                                                    \\
-                highest = hi[k] > highest ? hi[k] : highest;                                                         \\
-                most = far[k] > most ? far[k] : most;                                                                \\
-            }                                                                                                        \\
-            if (highest > best)                                                                                      \\
-                best = highest, at = start;                                                                          \\
-        }                                                                                                            \\
-        *worst = most;                                                                                               \\
-        if (at < 0)                                                                                                  \\
-            return -1;                                                                                               \\
-        for (j = at; j < n; j++) {                                                                                   \\
-            const double size = mdlearn_inward(e[j], up[j], down[j]);                                                \\
-            if (size * size * weight[j] == best)                                                                     \\
-                return j;                                                                                            \\
-        }                                                                                                            \\
-        return -1;                                                                                                   \\
+        double far[MDLEARN_LANES] = {0};                                                                             \\
+        MDLEARN_RETURN_FIRST_OF_LARGEST(n,                                                                           \\
+            const double v = e[j] - (d * one[j] + f * other[j] + c * border[j]);                                     \\
+            const double size = mdlearn_inward(v, up[j], down[j]);                                                   \\
+            e[j] = v;                                                                                                \\
+            far[k] = size > far[k] ? size : far[k];,                                                                 \\
+            for (*worst = far[0], k = 1; k < MDLEARN_LANES; k++)                                                     \\
+                *worst = far[k] > *worst ? far[k] : *worst;,                                                         \\
+            mdlearn_own_gain(e[j], up[j], down[j], weight[j]))                                                       \\
     }                                                                                                                \\
     /* The row that gains most where row i, itself of no interest, steps by x and gives way to it, or -1. */         \\
     MDLEARN_CLONES static Py_ssize_t mdlearn_companion_##real(                                                       \\
         const real *one, double c, const double *border, double x, double weight, const double *e, const double *up, \\
         const double *down, const double *length, Py_ssize_t n)                                                      \\
     {                                                                                                                \\
-        double best = 0.0, highest;                                                                                  \\
-        Py_ssize_t start, j, k, stop, whole, at = -1;                                                                \\
-        for (start = 0; start < n; start += MDLEARN_CHOICE_BLOCK) {                                                  \\
-            double hi[MDLEARN_LANES] = {0};                                                                          \\
-            stop = n - start < MDLEARN_CHOICE_BLOCK ? n : start + MDLEARN_CHOICE_BLOCK;                              \\
-            whole = start + (stop - start) / MDLEARN_LANES * MDLEARN_LANES;                                          \\
-            for (j = start; j < whole; j += MDLEARN_LANES)                                                           \\
-                for (k = 0; k < MDLEARN_LANES; k++) {                                                                \\
-                    const double gain = mdlearn_joint_gain(                                                          \\
-                        one[j + k] + c * border[j + k], x, weight, e[j + k], up[j + k], down[j + k], length[j + k]); \\
-                    hi[k] = gain > hi[k] ? gain : hi[k];                                                             \\
-                }                                                                                                    \\
-            for (j = whole; j < stop; j++) {                                                                         \\
-                const double gain = mdlearn_joint_gain(                                                              \\
-                    one[j] + c * border[j], x, weight, e[j], up[j], down[j], length[j]);                             \\
-                hi[0] = gain > hi[0] ? gain : hi[0];                                                                 \\
-            }                                                                                                        \\
-            highest = hi[0];                                                                                         \\
-            for (k = 1; k < MDLEARN_LANES; k++)                                                                      \\
-                highest = hi[k] > highest ? hi[k] : highest;                                                         \\
-            if (highest > best)                                                                                      \\
-                best = highest, at = start;                                                                          \\
-        }                                                                                                            \\
-        if (at < 0)                                                                                                  \\
-            return -1;                                                                                               \\
-        for (j = at; j < n; j++)                                                                                     \\
-            if (mdlearn_joint_gain(one[j] + c * border[j], x, weight, e[j], up[j], down[j], length[j]) == best)      \\
-                return j;                                                                                            \\
-        return -1;                                                                                                   \\
+        MDLEARN_RETURN_FIRST_OF_LARGEST(                                                                             \\
+            n, , , mdlearn_joint_gain(one[j] + c * border[j], x, weight, e[j], up[j], down[j], length[j]))           \\
     }
     MDLEARN_PAIR_LOOPS(double)
     MDLEARN_PAIR_LOOPS(float)
+
+    /* One name for rows of both types, float where `single` says so. */
+    #define mdlearn_steepest(single, rise, fall, ...)                                                                \\
+        ((single) ? mdlearn_steepest_float((const float *)(rise), (const float *)(fall), __VA_ARGS__)                \\
+            : mdlearn_steepest_double((const double *)(rise), (const double *)(fall), __VA_ARGS__))
+    #define mdlearn_partner(single, one, ...)                                                                        \\
+        ((single) ? mdlearn_partner_float((const float *)(one), __VA_ARGS__)                                         \\
+            : mdlearn_partner_double((const double *)(one), __VA_ARGS__))
+    #define mdlearn_largest(single, one, other, ...)                                                                 \\
+        ((single) ? mdlearn_largest_float((const float *)(one), (const float *)(other), __VA_ARGS__)                 \\
+            : mdlearn_largest_double((const double *)(one), (const double *)(other), __VA_ARGS__))
+    #define mdlearn_companion(single, one, ...)                                                                      \\
+        ((single) ? mdlearn_companion_float((const float *)(one), __VA_ARGS__)                                       \\
+            : mdlearn_companion_double((const double *)(one), __VA_ARGS__))
     """
-    Py_ssize_t mdlearn_steepest_double(
-        const double* rise, const double* fall, double t, double* e, const double* up, const double* down,
+    Py_ssize_t mdlearn_steepest(
+        bint single, const void* rise, const void* fall, double t, double* e, const double* up, const double* down,
         Py_ssize_t n, double* violation) noexcept nogil
-    Py_ssize_t mdlearn_steepest_float(
-        const float* rise, const float* fall, double t, double* e, const double* up, const double* down,
-        Py_ssize_t n, double* violation) noexcept nogil
-    Py_ssize_t mdlearn_partner_double(
-        const double* rise, const double* e, const double* down, const double* length, Py_ssize_t i, Py_ssize_t n
-    ) noexcept nogil
-    Py_ssize_t mdlearn_partner_float(
-        const float* rise, const double* e, const double* down, const double* length, Py_ssize_t i, Py_ssize_t n
-    ) noexcept nogil
-    Py_ssize_t mdlearn_largest_double(
-        const double* one, const double* other, double d, double f, double c, const double* border, double* e,
+    Py_ssize_t mdlearn_partner(
+        bint single, const void* rise, const double* e, const double* down, const double* length, Py_ssize_t i,
+        Py_ssize_t n) noexcept nogil
+    Py_ssize_t mdlearn_largest(
+        bint single, const void* one, const void* other, double d, double f, double c, const double* border, double* e,
         const double* up, const double* down, const double* weight, Py_ssize_t n, double* worst) noexcept nogil
-    Py_ssize_t mdlearn_companion_double(
-        const double* one, double c, const double* border, double x, double weight, const double* e, const double* up,
-        const double* down, const double* length, Py_ssize_t n) noexcept nogil
-    Py_ssize_t mdlearn_largest_float(
-        const float* one, const float* other, double d, double f, double c, const double* border, double* e,
-        const double* up, const double* down, const double* weight, Py_ssize_t n, double* worst) noexcept nogil
-    Py_ssize_t mdlearn_companion_float(
-        const float* one, double c, const double* border, double x, double weight, const double* e, const double* up,
-        const double* down, const double* length, Py_ssize_t n) noexcept nogil
+    Py_ssize_t mdlearn_companion(
+        bint single, const void* one, double c, const double* border, double x, double weight, const double* e,
+        const double* up, const double* down, const double* length, Py_ssize_t n) noexcept nogil

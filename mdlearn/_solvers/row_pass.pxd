@@ -5,11 +5,6 @@ from mdlearn._solvers.clones cimport MDLEARN_LANES  # and the names of its versi
 
 cdef extern from *:
     """
-    #if defined(_MSC_VER)
-    #define MDLEARN_ALONE __restrict
-    #else
-    #define MDLEARN_ALONE restrict
-    #endif
     #define MDLEARN_WIDE 8
 
     /* z = X w, for m rows of d columns. */
