@@ -81,15 +81,9 @@ class CentredDual:
             self.v = self.rows.adjoint(column.counts * column.y) / column.total
             self.shift = column.y * self.rows.dot(self.v)
         used = column.counts > 0
+        records, norm = self._records(used), float(self.v @ self.v)
         self.problem = kernels.Centred(
-            self._records(used),
-            float(self.v @ self.v),
-            column.label_mean,
-            column.kappa,
-            self.beta,
-            self.s,
-            self.u,
-            self.keep,
+            records, norm, column.label_mean, column.kappa, self.beta, self.s, self.u, self.keep
         )
         self.visited = 0  # rows, by all sweeps together
         self.movable = np.flatnonzero(np.tile(used, column.caps.shape[0]))

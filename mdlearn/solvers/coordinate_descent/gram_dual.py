@@ -18,36 +18,21 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import report_of
+from mdlearn.solvers.coordinate_descent.compiled_dual import ENTRIES_PER_CALL, CompiledDual
 from mdlearn.solvers.dual_hessian.hessian import ColumnHessian
 
-ENTRIES_PER_CALL = 1 << 24
-"""Entries that one call of a kernel touches: about 10 ms."""
 STEP_HALVINGS = 40
 FIRST_REACH = 0.5
 """Longest first move of a free bias, in units of margins."""
 
 
-def compiled_dual_column(
-    column: Column, diagonal: np.ndarray, border: np.ndarray, omega: float, beta: np.ndarray, S: np.ndarray
-) -> kernels.Problem:
-    """Bundle a column for the compiled loop of coordinate descent, on a Gram matrix or on rows."""
-    kinks = np.ascontiguousarray(np.broadcast_to(column.kinks, column.caps.shape))
-    caps, softness = np.ascontiguousarray(column.caps), np.ascontiguousarray(column.softness)
-    return kernels.Problem(column.y, column.sides, kinks, caps, softness, diagonal, border, omega, beta, S)
-
-
-class GramDual:
-    """State of coordinate descent on a Gram matrix: multipliers beta, kept f = R q, S = border' q."""
+class GramDual(CompiledDual):
+    """State of coordinate descent on a Gram matrix, with the kept vector f = R q."""
 
     def __init__(self, form: MarginForm, column: Column, reduced: ColumnHessian) -> None:
-        self.form, self.column, self.reduced = form, column, reduced
-        self.beta = np.zeros(column.caps.shape)
-        self.S = np.zeros(1)
-        self.kept = np.zeros(column.y.shape[0])
-        self.rows = kernels.GramRows(reduced.R, self.kept)
-        self.problem = compiled_dual_column(
-            column, reduced.diagonal(), reduced.border, reduced.omega, self.beta, self.S
-        )
+        self.visit = column.y.shape[0]
+        super().__init__(form, column, reduced.diagonal(), reduced.border, reduced.omega, self.visit)
+        self.reduced, self.rows = reduced, kernels.GramRows(reduced.R, self.kept)
         self.bias: GramDualBias | None = GramDualBias(self) if form.bias == "free" else None
         q = self.weights()
         self._keep(reduced.representer(q)[1], q)
@@ -60,7 +45,7 @@ class GramDual:
 
     def weights(self) -> np.ndarray:
         """Signed weights of the linear part, less what a bias takes."""
-        q = self.column.y * (self.column.sides @ self.beta + self.column.pull)
+        q = super().weights()
         return q if self.bias is None else q - self.problem.offset * self.bias.tilt
 
     def decision(self) -> np.ndarray:
@@ -71,23 +56,8 @@ class GramDual:
         self.S[0] = self.reduced.border @ q
         self.kept[:] = f - self.reduced.border * (self.reduced.omega * self.S[0])
 
-    def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
-        """Visit the coordinates in `order`."""
-        step = max(16, ENTRIES_PER_CALL // self.kept.shape[0])
-        for k in range(0, order.shape[0], step):
-            kernels.sweep(self.rows, self.problem, order[k : k + step])
-            yield
-
-    def _gradient(self) -> np.ndarray:
-        column = self.column
-        z = column.y * (self.decision() + self.problem.offset)
-        return column.sides[:, None] * (column.kinks - z) - column.softness * self.beta
-
-    def violations(self) -> np.ndarray:
-        """Projected gradient, shape (T, m)."""
-        g = self._gradient()
-        blocked = ((g <= 0) & (self.beta <= 0)) | ((g >= 0) & (self.beta >= self.column.caps))
-        return np.where(blocked, 0.0, g)
+    def margins(self) -> np.ndarray:
+        return self.column.y * (self.decision() + self.problem.offset)
 
     def newton(self, steps: int) -> Generator[None, None, None]:
         """Newton steps on the free coordinates along the path projected on the box, halved until the dual gains."""
@@ -100,7 +70,7 @@ class GramDual:
             s = self.column.sides[t] * self.column.y[i]
             H = yield from self._face(i, s, self.column.softness[t, i])
             diagonal = np.diagonal(H).copy()
-            g = self._gradient()[t, i]
+            g = self.gradient()[t, i]
             try:
                 L = yield from cholesky.cholesky_shifted(H)
             except cholesky.NotPositiveDefinite:
@@ -110,7 +80,7 @@ class GramDual:
                 rise = s * self.bias.rise[i]
                 v = cholesky.cholesky_solve(L, rise)
                 self.bias.move(float(v @ g), float(v @ rise))
-                g = self._gradient()[t, i]
+                g = self.gradient()[t, i]
             p = cholesky.cholesky_solve(L, g)
             if not np.isfinite(p).all():
                 return
@@ -151,14 +121,14 @@ class GramDual:
     def _product(self, i: np.ndarray, v: np.ndarray) -> Generator[None, None, np.ndarray]:
         """H v for a vector that is zero off the rows i."""
         out = self.reduced.border * (self.reduced.omega * float(self.reduced.border[i] @ v))
-        step = max(32, ENTRIES_PER_CALL // self.kept.shape[0])
+        step = max(32, ENTRIES_PER_CALL // self.visit)
         for a in range(0, i.shape[0], step):
             out += v[a : a + step] @ self.reduced.R[i[a : a + step]]
             yield
         return out
 
     def report(self) -> Report:
-        """Exact margins from the true Gram matrix; the kept vector restarts from them."""
+        """Exact margins, from the true Gram matrix."""
         column = self.column
         q, b = self.weights(), self.problem.offset
         alpha, f = self.reduced.representer(q)
@@ -175,12 +145,8 @@ class GramDual:
 class GramDualBias:
     """Free bias of a `GramDual`, which moves towards sum alpha = 0.
 
-    Attributes
-    ----------
-    tilt : ndarray of shape (m,)
-        What alpha loses for a unit of bias through the variance term: kappa c (1 - y mean y).
-    rise : ndarray of shape (m,)
-        What decision values gain for a unit of bias.
+    `tilt` (shape (m,)): what alpha loses for a unit of bias through the variance term, kappa c (1 - y mean y); `rise`
+    (shape (m,)): what decision values gain for it.
     """
 
     def __init__(self, dual: GramDual) -> None:

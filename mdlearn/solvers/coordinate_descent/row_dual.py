@@ -20,30 +20,25 @@ from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.primal_dual import PrimalDual, report_of
-from mdlearn.solvers.coordinate_descent.gram_dual import compiled_dual_column
+from mdlearn.solvers.coordinate_descent.compiled_dual import CompiledDual
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 VISIT = 256
 """What a visit costs beside its products, in entries: rows in random order are seldom in the cache."""
-ENTRIES_PER_CALL = 1 << 24
 FINISH_WIDTH = 2000
 """Columns up to which the active-set finish, a matrix of that size per round, is worth trying."""
 FINISH_BELOW, FINISH_AGAIN = 1e-4, 0.1
 
 
-class RowDual:
-    """State of coordinate descent on explicit rows: multipliers beta, w = sum q_i x_i (whitened), S = sum q_i."""
+class RowDual(CompiledDual):
+    """State of coordinate descent on explicit rows, with the kept vector w = sum q_i x_i (whitened) and S = sum q_i."""
 
     def __init__(self, form: MarginForm, column: Column, system: RowSystem, L: np.ndarray | None, X: DenseRows) -> None:
-        self.form, self.column, self.system, self.L, self.X = form, column, system, L, X
         # Whitened rows carry the bias as a column; plain rows have it as a border of ones.
         self.border = 1.0 if L is None and form.bias == "regularized" else 0.0
-        self.beta = np.zeros(column.caps.shape)
-        self.S = np.zeros(1)
-        self.kept = np.zeros(X.shape[1])
-        self.rows = kernels.DenseRows(X.X, self.kept)
-        diagonal = X.squares() + self.border
-        self.problem = compiled_dual_column(column, diagonal, np.ones(X.shape[0]), self.border, self.beta, self.S)
+        super().__init__(form, column, X.squares() + self.border, np.ones(X.shape[0]), self.border, X.shape[1])
+        self.system, self.L, self.X = system, L, X
+        self.rows, self.visit = kernels.DenseRows(X.X, self.kept), X.shape[1] + VISIT
         self.finish = ActiveSet(PrimalDual(form, column, system))
         self.gap, self.next_finish = np.inf, FINISH_BELOW
         self._restart()
@@ -72,32 +67,15 @@ class RowDual:
             yield
         return cls(form, column, system, L, DenseRows(X))
 
-    def _weights(self) -> np.ndarray:
-        return self.column.y * (self.column.sides @ self.beta + self.column.pull)
-
     def _restart(self) -> np.ndarray:
         """Recompute the kept vector from the multipliers and return the margins."""
-        q = self._weights()
+        q = self.weights()
         self.kept[:] = self.X.adjoint(q)
         self.S[0] = q.sum()
-        return self._margins()
+        return self.margins()
 
-    def _margins(self) -> np.ndarray:
+    def margins(self) -> np.ndarray:
         return self.column.y * (self.X.dot(self.kept) + self.border * self.S[0])
-
-    def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
-        """Visit the coordinates in `order`."""
-        step = max(16, ENTRIES_PER_CALL // (self.kept.shape[0] + VISIT))
-        for k in range(0, order.shape[0], step):
-            kernels.sweep(self.rows, self.problem, order[k : k + step])
-            yield
-
-    def violations(self) -> np.ndarray:
-        """Projected gradient, shape (T, m); one pass over the rows."""
-        column = self.column
-        g = column.sides[:, None] * (column.kinks - self._margins()) - column.softness * self.beta
-        blocked = ((g <= 0) & (self.beta <= 0)) | ((g >= 0) & (self.beta >= column.caps))
-        return np.where(blocked, 0.0, g)
 
     def _element(self) -> np.ndarray:
         """The kept vector in the coordinates of the original rows, intercept last."""
@@ -122,7 +100,6 @@ class RowDual:
                 self.beta[:] = np.clip(report.point.beta, 0.0, self.column.caps)
 
     def report(self) -> Report:
-        """Exact margins; the kept vector restarts from the multipliers."""
         z = self._restart()
         coef, intercept = self.system.split(self._element())
         report = report_of(self.form, self.column, Point(self.beta.copy(), self.column.spread(z), coef, intercept), z)

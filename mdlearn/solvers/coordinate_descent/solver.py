@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -75,25 +75,6 @@ STALL_ROUNDS = 20
 """Rounds without progress after which rounding is taken to be reached."""
 BIAS_CYCLE_ROUNDS = 5
 """Rounds in which the gap is not halved after which a free bias is taken to go round in circles."""
-
-
-class CoordinateDescentState(Protocol):
-    """Interface that the solver of coordinate descent needs of its state, on a Gram matrix or on rows."""
-
-    beta: np.ndarray
-    column: Column
-
-    def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
-        """Visit coordinates in pieces of some milliseconds."""
-
-    def newton(self, steps: int) -> Generator[None, None, None]:
-        """Solve on the free coordinates in at most so many steps, never lowering the dual value."""
-
-    def report(self) -> Report:
-        """Recompute margins exactly and evaluate."""
-
-    def violations(self) -> np.ndarray:
-        """Projected gradient of every coordinate, shape (T, m)."""
 
 
 class CoordinateDescent(Solver):
@@ -215,14 +196,14 @@ class CoordinateDescent(Solver):
             return None
         constant, first = float(form.bias == "regularized"), form.columns[0]
         if can_initialise_without_gram(form):
-            return VarianceReducedGram(None, constant, None, None)
+            return VarianceReducedGram(None, constant)
         G = yield from form.features.gram()
         if len(form.columns) == 1 and can_initialise_working_sets(form, first):
-            return VarianceReducedGram(G, constant, None, None)
+            return VarianceReducedGram(G, constant)
         try:
             R = yield from variance_reduced_gram(G, constant, first.kappa, first.counts)
         except NotPositiveDefinite:
-            return VarianceReducedGram(G, constant, None, None)
+            return VarianceReducedGram(G, constant)
         return VarianceReducedGram(G, constant, variance_reduced_key(first), R)
 
     def prepare_next(
@@ -236,9 +217,7 @@ class CoordinateDescent(Solver):
         if not by_gram or can_initialise_without_gram(form):
             return (yield from self.prepare(form, options))
         if not isinstance(before, VarianceReducedGram) or before.G is None:
-            before = VarianceReducedGram(
-                (yield from form.features.gram()), float(form.bias == "regularized"), None, None
-            )
+            before = VarianceReducedGram((yield from form.features.gram()), float(form.bias == "regularized"))
         found = yield from before.next(form.columns[0], left)
         return (yield from self.prepare(form, options)) if found is None else found
 
@@ -250,17 +229,17 @@ class CoordinateDescent(Solver):
             return (yield from gauss_seidel_descent(form, column, rng))
         if _descends_on_centred_rows(form):
             return (yield from _descend_on_sparse_rows(form, column, shared, rng))
-        dual: CoordinateDescentState
+        dual: GramDual | RowDual
         if shared is not None:
             work = None
             if shared.G is None and not can_initialise_without_gram(form):
-                shared = VarianceReducedGram((yield from form.features.gram()), shared.constant, None, None)
+                shared = VarianceReducedGram((yield from form.features.gram()), shared.constant)
             if can_initialise_working_sets(form, column):
                 work = yield from initialise_working_sets(form, column, shared, rng)
             if work is not None:
                 yield from work.run()
             if shared.G is None:
-                shared = VarianceReducedGram((yield from form.features.gram()), shared.constant, None, None)
+                shared = VarianceReducedGram((yield from form.features.gram()), shared.constant)
             try:
                 hessian = yield from shared.hessian(column)
             except NotPositiveDefinite:  # a kernel of so large values that a variance's 1 is lost beside them
@@ -284,7 +263,7 @@ class CoordinateDescent(Solver):
         while stalled < (BIAS_CYCLE_ROUNDS if free else STALL_ROUNDS):
             for _ in range(sweeps):
                 yield from dual.sweep(rng.permutation(movable))
-            active = _movable_coordinates(dual)
+            active = dual.movable()
             for _ in range(inner):
                 yield from dual.sweep(rng.permutation(active))
             yield from dual.newton(min(rounds, NEWTON_STEPS_PER_ROUND))
@@ -340,12 +319,6 @@ def _finish_coordinate_descent(form: MarginForm, column: Column, point: Point) -
     element = np.append(point.coef, point.intercept) if system.bias else point.coef
     free = (point.beta > 0) & (point.beta < column.caps)
     yield from ActiveSet(PrimalDual(form, column, system)).attempt(element, point.beta, free)
-
-
-def _movable_coordinates(dual: CoordinateDescentState) -> np.ndarray:
-    """Coordinates that the coordinate descent solver can move: inside their box, or at a bound and drawn inside."""
-    inside = (dual.beta > 0) & (dual.beta < dual.column.caps)
-    return np.flatnonzero(inside.ravel() | (dual.violations().ravel() != 0))
 
 
 def _descends_on_coefficients(form: MarginForm) -> bool:

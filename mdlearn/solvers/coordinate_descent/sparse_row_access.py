@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -14,29 +14,29 @@ from mdlearn.data.rows.csr_rows import CsrRows, CsrRowsWithoutColumn
 from mdlearn.data.rows.rows import Rows
 
 
-class SparseRowAccess(Protocol):
-    """Access of compiled sweeps to sparse rows, and the vector that they keep up to date.
+class SparseRowAccess(ABC):
+    """Access of compiled sweeps to sparse rows, and the vector that they keep up to date: here, w itself.
 
-    Attributes
-    ----------
-    entries : int
-        Numbers that one visit of every row touches.
+    `entries`: numbers that one visit of every row touches.
     """
 
     entries: int
 
+    @abstractmethod
     def sweep(self, problem: kernels.Centred, order: np.ndarray) -> None:
         """Visit the coordinates in `order` once."""
 
     def sweep_vector(self, w: np.ndarray) -> np.ndarray:
         """The vector that sweeps keep, for coefficients w."""
+        return w
 
     def coefficients(self, vector: np.ndarray) -> np.ndarray:
         """Coefficients for that vector."""
+        return vector
 
 
-class CsrRowAccess:
-    """Access of sweeps to rows of a CSR matrix; w itself is kept."""
+class CsrRowAccess(SparseRowAccess):
+    """Access of sweeps to rows of a CSR matrix."""
 
     def __init__(self, rows: CsrRows) -> None:
         self.X = rows.X
@@ -44,21 +44,12 @@ class CsrRowAccess:
         self.entries = int(self.X.nnz)
 
     def sweep(self, problem: kernels.Centred, order: np.ndarray) -> None:
-        """Visit the coordinates in `order` once."""
         problem.blank = self.blank
         kernels.sweep(self.X.data, self.X.indices, self.X.indptr, problem, order)
 
-    def sweep_vector(self, w: np.ndarray) -> np.ndarray:
-        """w."""
-        return w
 
-    def coefficients(self, vector: np.ndarray) -> np.ndarray:
-        """w."""
-        return vector
-
-
-class BlockRowAccess:
-    """Access of sweeps to rows of dense blocks; w itself is kept."""
+class BlockRowAccess(SparseRowAccess):
+    """Access of sweeps to rows of dense blocks."""
 
     def __init__(self, rows: BlockRows) -> None:
         layout = rows.layout
@@ -67,16 +58,7 @@ class BlockRowAccess:
         self.entries = rows.F.size
 
     def sweep(self, problem: kernels.Centred, order: np.ndarray) -> None:
-        """Visit the coordinates in `order` once."""
         kernels.sweep_blocks(self.F, self.place, self.blocks, self.couplings, problem, order)
-
-    def sweep_vector(self, w: np.ndarray) -> np.ndarray:
-        """w."""
-        return w
-
-    def coefficients(self, vector: np.ndarray) -> np.ndarray:
-        """w."""
-        return vector
 
 
 class TiedRowAccess(BlockRowAccess):
@@ -88,12 +70,10 @@ class TiedRowAccess(BlockRowAccess):
         self.entries *= rows.layout.n_blocks
 
     def sweep_vector(self, w: np.ndarray) -> np.ndarray:
-        """A w."""
         product: np.ndarray = (self.mix @ w.reshape(self.mix.shape[0], -1)).ravel()
         return product
 
     def coefficients(self, vector: np.ndarray) -> np.ndarray:
-        """A^-1 of the vector that sweeps keep."""
         w: np.ndarray = solve_triangular(self.mix, vector.reshape(self.mix.shape[0], -1))
         return w.ravel()
 

@@ -7,6 +7,7 @@ problem share it.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -92,6 +93,7 @@ def variance_reduced_key(column: Column) -> tuple[float, bytes]:
     return column.kappa, column.counts.tobytes()
 
 
+@dataclass(frozen=True, eq=False)
 class VarianceReducedGram:
     """Gram matrix (None: rows of it, as needed) and variance-reduced R for one key, which one-vs-rest classes share.
 
@@ -99,17 +101,12 @@ class VarianceReducedGram:
     Along a path, `decomposed` is what every R is made of, and `edge` belongs to the R of the first column.
     """
 
+    G: np.ndarray | None
+    constant: float
+    key: tuple[float, bytes] | None = None
+    R: np.ndarray | None = None
+    decomposed: EigenGram | None = None
     edge: HessianBorder | None = None
-
-    def __init__(
-        self,
-        G: np.ndarray | None,
-        constant: float,
-        key: tuple[float, bytes] | None,
-        R: np.ndarray | None,
-        decomposed: EigenGram | None = None,
-    ) -> None:
-        self.G, self.constant, self.key, self.R, self.decomposed = G, constant, key, R, decomposed
 
     def next(self, column: Column, left: int) -> Generator[None, None, VarianceReducedGram | None]:
         """Return the Gram matrix with the R of a column, as one of `left` problems; None where that does not pay."""
@@ -125,9 +122,8 @@ class VarianceReducedGram:
             if known is None:
                 return None
         R = yield from known.reduced(column.kappa)
-        shared = VarianceReducedGram(self.G, self.constant, variance_reduced_key(column), R, known)
-        shared.edge = hessian_border(R, column.counts * column.y, column)
-        return shared
+        edge = hessian_border(R, column.counts * column.y, column)
+        return VarianceReducedGram(self.G, self.constant, variance_reduced_key(column), R, known, edge)
 
     def reduced(self, column: Column) -> Generator[None, None, np.ndarray | None]:
         """R of a column; None where G may stand in for it."""
