@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,44 +60,34 @@ def most_rows_of_rounds(cache: float, value_bytes: float) -> int:
     return int(min(LARGEST_WORKING_ROWS, math.sqrt(BLOCK_SHARE * cache / value_bytes)))
 
 
+@dataclass(frozen=True, eq=False)
+class DecompositionKernel:
+    """Kernel of a decomposition, shared by all columns."""
+
+    tiles: KernelTiles
+    constant: float  # what the bias adds to every kernel value
+    factor: np.ndarray | None  # partial factor of the matrix with the constant, shape (m, r), beside a variance
+    cache: float  # bytes that a working set's block and Newton steps may take
+
+    def take(self, rows: np.ndarray) -> DecompositionKernel:
+        """Return the kernel over some rows."""
+        factor = None if self.factor is None else self.factor[rows]
+        return replace(self, tiles=self.tiles.take(rows), factor=factor)
+
+
 class DecompositionRounds(BlockAscentDual):
     """Rounds of a decomposition: multipliers u of one column, and the decision values that they stand for.
 
-    Parameters
-    ----------
-    form : MarginForm
-    column : Column
-        Of `form`, or a part of its rows.
-    columns : KernelTiles
-        Of the same rows.
-    constant : float
-        What the bias adds to every kernel value.
-    cache : float
-        Bytes that a working set's block and Newton steps may take.
-
-    Attributes
-    ----------
-    f : ndarray of shape (m,)
-        Decision values without the bias.
-    objective, lower_bound : float
-        Estimates, as true as `f`.
+    `form`, `column`: a column of the form, or a part of its rows, which `kernel` has as well; `f` (shape (m,)):
+    decision values without the bias; `objective`, `lower_bound`: estimates, as true as these.
     """
 
-    def __init__(
-        self,
-        form: MarginForm,
-        column: Column,
-        columns: KernelTiles,
-        constant: float,
-        rng: np.random.Generator,
-        cache: float,
-    ) -> None:
+    def __init__(self, form: MarginForm, column: Column, kernel: DecompositionKernel, rng: np.random.Generator) -> None:
         super().__init__(form, column)
-        self.rng = rng
-        self.columns, self.constant = columns, constant
+        self.columns, self.constant, self.cache, self.rng = kernel.tiles, kernel.constant, kernel.cache, rng
         self.f = np.zeros(column.y.shape[0])
-        self.cache, self.value_bytes = cache, float(np.dtype(columns.dtype).itemsize)
-        self.limit = most_rows_of_rounds(cache, self.value_bytes)
+        self.value_bytes = float(np.dtype(self.columns.dtype).itemsize)
+        self.limit = most_rows_of_rounds(self.cache, self.value_bytes)
         m = self.f.shape[0]
         self.size = self.least = min(m if m <= WHOLE_WORKING_ROWS else LEAST_WORKING_ROWS, self.limit)
         self.most = min(MOST_WORKING_ROWS, self.limit)

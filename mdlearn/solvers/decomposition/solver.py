@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,7 +11,6 @@ import numpy as np
 
 from mdlearn.data.features.gram import DIFFERENCES_LENGTH, SINGLE_ROW_LENGTH
 from mdlearn.data.features.kernel_features import KernelFeatures
-from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_number
 from mdlearn.forms.certificates.dual import dual_multipliers_with_sums
@@ -21,7 +19,7 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.decomposition.growth import grow_to_all_rows
-from mdlearn.solvers.decomposition.rounds import DecompositionRounds, decomposition_set_bytes
+from mdlearn.solvers.decomposition.rounds import DecompositionKernel, DecompositionRounds, decomposition_set_bytes
 from mdlearn.solvers.decomposition.variance import VarianceRounds
 from mdlearn.solvers.systems.operations import (
     GENTLE_LOSS,
@@ -130,10 +128,8 @@ class KernelDecomposition(Solver):
         """Ask for the rows in single precision, a working set's block, and some numbers a row."""
         m, d = form.features.rows.shape
         size = memory.NEGLIGIBLE_BYTES + 4.0 * m * (d + 2)
-        size += at_once * (
-            decomposition_set_bytes(m, _decomposition_cache_bytes(form, options), _decomposition_value_bytes(form))
-            + 400.0 * m
-        )
+        cache, value_bytes = _decomposition_cache_bytes(form, options), _decomposition_value_bytes(form)
+        size += at_once * (decomposition_set_bytes(m, cache, value_bytes) + 400.0 * m)
         if any(map(_decomposition_is_varied, form.columns)):
             r, wanted = _decomposition_factor_columns(form, options), _decomposition_factor_columns(form, self.options)
             least = math.ceil(LEAST_FACTOR_SHARE * wanted)
@@ -142,7 +138,7 @@ class KernelDecomposition(Solver):
                     f"solver option cache={options['cache']:g} is too small for a variance over {m} rows; it needs "
                     f"{math.ceil(least * m * _decomposition_entry_bytes(form) / FACTOR_SHARE)} bytes"
                 )
-            size += 8.0 * m * r + max(8.0 * m * r, at_once * (_decomposition_value_bytes(form) * m * r + 40.0 * r * r))
+            size += 8.0 * m * r + max(8.0 * m * r, at_once * (value_bytes * m * r + 40.0 * r * r))
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
@@ -159,12 +155,7 @@ class KernelDecomposition(Solver):
         return DecompositionKernel(tiles, constant, factor, _decomposition_cache_bytes(form, options))
 
     def iterate(
-        self,
-        form: MarginForm,
-        column: Column,
-        shared: DecompositionKernel,
-        options: dict[str, Any],
-        rng: np.random.Generator,
+        self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Offer a place per round; its report takes the drift from the decision values."""
         rounds = yield from grow_to_all_rows(form, column, partial(_rounds, form, shared, rng), rng)
@@ -260,25 +251,12 @@ def _decomposition_factor_columns(form: MarginForm, options: dict[str, Any]) -> 
     return int(min(wanted, partial_factor_columns(form.features.n_rows, entries)))
 
 
-@dataclass(frozen=True, eq=False)
-class DecompositionKernel:
-    """Kernel of a decomposition, shared by all columns: tiles, a bias's constant, a factor, cache of a block."""
-
-    tiles: KernelTiles
-    constant: float
-    factor: np.ndarray | None
-    cache: float
-
-
 def _rounds(
     form: MarginForm, kernel: DecompositionKernel, rng: np.random.Generator, column: Column, rows: np.ndarray | None
 ) -> DecompositionRounds:
     """Make the rounds of a column over all rows, or over some."""
-    tiles = kernel.tiles if rows is None else kernel.tiles.take(rows)
-    if kernel.factor is None:
-        return DecompositionRounds(form, column, tiles, kernel.constant, rng, kernel.cache)
-    factor = kernel.factor if rows is None else kernel.factor[rows]
-    return VarianceRounds(form, column, tiles, kernel.constant, rng, kernel.cache, factor)
+    kind = DecompositionRounds if kernel.factor is None else VarianceRounds
+    return kind(form, column, kernel if rows is None else kernel.take(rows), rng)
 
 
 class DecompositionReporter:

@@ -21,12 +21,11 @@ from collections.abc import Generator
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
-from mdlearn.solvers.decomposition.rounds import DecompositionRounds
+from mdlearn.solvers.decomposition.rounds import DecompositionKernel, DecompositionRounds
 
 ROWS_PER_TILE = 256
 """Rows of a working set's block from which the factor's part is taken at once: products of them stay in the cache."""
@@ -46,37 +45,18 @@ FALLEN_GAP = 0.1
 
 
 class VarianceRounds(DecompositionRounds):
-    """Rounds over multipliers of the loss alone: those of variance and mean follow from the decision values.
+    """Rounds over multipliers of the loss alone: those of variance and mean follow from `f`, with the bias."""
 
-    Parameters
-    ----------
-    form, column, columns, constant, rng, cache
-        As of `DecompositionRounds`.
-    factor : ndarray of shape (m, r)
-        Partial factor of the kernel matrix with the constant.
-
-    Attributes
-    ----------
-    f : ndarray of shape (m,)
-        Decision values with the bias.
-    """
-
-    def __init__(
-        self,
-        form: MarginForm,
-        column: Column,
-        columns: KernelTiles,
-        constant: float,
-        rng: np.random.Generator,
-        cache: float,
-        factor: np.ndarray,
-    ) -> None:
-        super().__init__(form, column, columns, constant, rng, cache)
-        self.factor, self.exact_gap, self.residual = factor, np.inf, np.inf
+    def __init__(self, form: MarginForm, column: Column, kernel: DecompositionKernel, rng: np.random.Generator) -> None:
+        super().__init__(form, column, kernel, rng)
+        assert kernel.factor is not None
+        self.factor, self.exact_gap, self.residual = kernel.factor, np.inf, np.inf
         self.least_gap, self.idle = np.inf, 0
         self.single, self.trusted = True, True  # whether single precision tells the gap, and the factor what is lacking
         self.exact: np.ndarray | None = None  # decision values of the present coefficients, where a product made them
-        self.squares = np.einsum("ij,ij->i", factor, factor)  # nearly k(x, x) where the factor tells nearly all
+        self.squares = np.einsum(
+            "ij,ij->i", self.factor, self.factor
+        )  # nearly k(x, x) where the factor tells nearly all
         self.root = np.sqrt(column.counts)
         self.along = self.root * column.y / np.sqrt(column.total)
         self.free_bias = form.bias == "free"
@@ -158,7 +138,6 @@ class VarianceRounds(DecompositionRounds):
         self.evaluate()
 
     def add(self, rows: np.ndarray, change: np.ndarray) -> Generator[None, None, None]:
-        """Add what changes of some multipliers make of the decision values of all rows."""
         yield from self.columns.add(self.f, rows, change)
         self.f += self.constant * float(change.sum())
         # In double precision: values that cancel are kappa m times what they leave.
@@ -204,7 +183,6 @@ class VarianceRounds(DecompositionRounds):
         return excess / (self.column.kappa * float(self.ones @ self.ones))
 
     def evaluate(self) -> None:
-        """Gradient, bias, objective and bound at the present decision values."""
         if self.free_bias:
             self.f += self.intercept(self.f)
         coefficients = self.coefficients()
