@@ -87,7 +87,6 @@ class Composite(Problem):
         self.first = W if W.shape == self.shape else None
 
     def starting_point(self) -> CompositePoint | None:
-        """Return the first coefficients as a point."""
         return None if self.first is None else CompositePoint(self.first)
 
     def bounds_at_start(self) -> tuple[float, float]:
@@ -312,7 +311,6 @@ class Composite(Problem):
         return (self.proven_bound(look, anchor)[0], None) if residual is None else (-math.inf, residual)
 
     def start(self) -> CompositePoint:
-        """Return W = 0."""
         return CompositePoint(np.zeros(self.shape))
 
     def stored_objective(self, point: CompositePoint, objective: float) -> float:
@@ -340,7 +338,6 @@ class Composite(Problem):
             return self._solution(look, look, point.anchor, tol)
 
     def certify_as_is(self, point: CompositePoint, tol: float) -> Solution:
-        """Certify the coefficients of a point as they stand."""
         with overflow_errstate():
             return self._solution(self.at(point.W), self.settle(point.W), point.anchor, tol)
 
@@ -382,7 +379,6 @@ class Composite(Problem):
         return None
 
     def fault(self, point: object) -> str | None:
-        """Return why a point cannot be certified: another type, shapes that do not fit, NaN or infinity."""
         if not isinstance(point, CompositePoint):
             return f"it yielded {type(point).__name__} as a point, a CompositePoint is needed"
         anchor = None if point.anchor is None else array_fault("anchor", point.anchor, self.shape)

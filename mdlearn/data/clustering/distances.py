@@ -96,11 +96,8 @@ def mean_nearest_distance(rows: Rows, counts: np.ndarray, centers: np.ndarray) -
 def memberships(rows: Rows, centers: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
     """Soft memberships by distance: weights exp(-|x - c_k|^2 / width) of the few nearest centres, divided by their sum.
 
-    Returns
-    -------
-    (ndarray of shape (m, t), intp; ndarray of shape (m, t), float64)
-        Clusters, nearest first (ties: lowest index first), and weights, t = min(K, NEAREST). A width of zero gives all
-        weight to the nearest.
+    Returned are clusters, nearest first (ties: lowest index first), and weights, both of shape (m, t) with
+    t = min(K, NEAREST). A width of zero gives all weight to the nearest.
     """
     m, t = rows.shape[0], min(NEAREST, centers.shape[0])
     labels, weights = np.empty((m, t), dtype=np.intp), np.empty((m, t))

@@ -22,29 +22,11 @@ def kmeans(points: Distinct, n_clusters: int, rng: np.random.Generator, restarts
     A coroutine. It yields centres, shape (n_clusters, d), whenever it has found better ones, and None in between, after
     a block of work each; the first ones, at once, are random rows. Whoever stops it keeps the last centres that it got.
 
-    Parameters
-    ----------
-    points : Distinct
-    n_clusters : int
-        1 to the number of distinct rows.
-    rng : numpy.random.Generator
-    restarts : int
-        Runs from different seeds, of which the one with the smallest sum of weighted squared distances counts.
+    Returned are those of the run, of `restarts` with different seeds, that has the smallest sum of weighted squared
+    distances. No cluster is left empty: one that lost its last row gets the row that lies farthest from its own centre.
+    Distances that cannot matter are not computed (see `Lloyd`); results are those of the plain iteration.
 
-    Returns
-    -------
-    ndarray of shape (n_clusters, d), float64
-        No cluster is left empty: one that lost its last row gets the row that lies farthest from its own centre.
-
-    Raises
-    ------
-    ValueError
-        For more clusters than distinct rows.
-
-    References
-    ----------
-    Arthur & Vassilvitskii, k-means++ (2007). Distances that cannot matter are not computed (see `Lloyd`); results are
-    those of the plain iteration.
+    Raises ValueError for more clusters than distinct rows. See Arthur & Vassilvitskii, k-means++ (2007).
     """
     points.require(n_clusters, "n_clusters")
     memory.require(64.0 * n_clusters * points.rows.shape[1], f"k-means with {n_clusters} centres", "use fewer clusters")

@@ -47,7 +47,6 @@ class BasisColumns(Rows):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(m, N)."""
         return self.source.shape[0], int(self.index.shape[0])
 
     @property

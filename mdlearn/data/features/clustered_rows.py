@@ -21,24 +21,12 @@ from mdlearn.numerics.lazy_property import kept
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Layout of clustered rows: t blocks of each of m rows are kept block after block, so that BLAS takes all of one.
+    """Layout of clustered rows: t blocks of each of m rows, kept block after block, so that BLAS takes all of one."""
 
-    Attributes
-    ----------
-    blocks : ndarray of shape (m, t), intp
-        Blocks of each row, ascending and distinct.
-    starts : ndarray of shape (K + 1,), intp
-        Entries starts[k] to starts[k + 1] - 1 belong to block k.
-    owner : ndarray of shape (m t,), intp
-        Row of each entry.
-    place : ndarray of shape (m, t), intp
-        Entries of each row, in the order of `blocks`.
-    """
-
-    blocks: np.ndarray
-    starts: np.ndarray
-    owner: np.ndarray
-    place: np.ndarray
+    blocks: np.ndarray  # shape (m, t), intp: blocks of each row, ascending and distinct
+    starts: np.ndarray  # shape (K + 1,), intp: entries starts[k] to starts[k + 1] - 1 belong to block k
+    owner: np.ndarray  # shape (m t,), intp: row of each entry
+    place: np.ndarray  # shape (m, t), intp: entries of each row, in the order of `blocks`
 
     @classmethod
     def of(cls, blocks: np.ndarray, n_blocks: int) -> Layout:
@@ -62,24 +50,15 @@ class BlockRows(Rows):
     """Clustered rows: m rows of K blocks of L columns each, of which only t blocks per row are not zero.
 
     The K L columns are never written out, except by `block` and `matrix`.
-
-    Attributes
-    ----------
-    F : ndarray of shape (m t, L), float32 or float64
-        The blocks, in the order of `layout`.
-    layout : Layout
-    model_dtype : dtype or None
-        Type that models have; None: that of F.
     """
 
-    F: np.ndarray
+    F: np.ndarray  # shape (m t, L), float32 or float64: the blocks, in the order of `layout`
     layout: Layout
-    model_dtype: np.dtype[Any] | None = field(default=None, kw_only=True)
+    model_dtype: np.dtype[Any] | None = field(default=None, kw_only=True)  # type that models have; None: that of F
     sparse: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(m, K L)."""
         return int(self.layout.place.shape[0]), self.layout.n_blocks * self.width
 
     @property
@@ -120,7 +99,6 @@ class BlockRows(Rows):
         return ClusteredRowsPiece(part, room) if self.separate else ScratchPiece(part.block(slice(None)), room)
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Selected rows as a dense float64 array with all columns."""
         part = self.take(rows)
         out = np.zeros((part.shape[0], self.layout.n_blocks, self.width))
         for k, some, B in part._pieces():
@@ -170,7 +148,6 @@ class BlockRows(Rows):
         return self._collected(weights, lambda B: B * B)
 
     def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
-        """sum_j x_ij^2 / scale_j of every row, float64."""
         assert centre is None, "sparse rows stay where they are"
         inverse = None if scale is None else (1.0 / scale).reshape(self.layout.n_blocks, self.width)
         values = np.empty(self.F.shape[0])
@@ -248,7 +225,6 @@ class ClusteredRowsPiece(ScratchPiece):
             ScratchPiece(B, self.room).add_square(H[at, at], weights[self.rows.layout.owner[some]])
 
     def dense(self, which: Selection) -> np.ndarray:
-        """Selected rows of this piece as a dense float64 array with all columns."""
         return self.rows.block(which)
 
 
@@ -282,7 +258,6 @@ class LazyClusteredRows(BlockRows):
 
     @property
     def complete(self) -> bool:
-        """Whether the rows have been made."""
         return "_made" in vars(self)
 
     @kept
@@ -329,10 +304,7 @@ def clustered_rows(
     layout = Layout.of(np.concatenate(labels), K)
     size = float(layout.owner.shape[0]) * L * 8.0
     memory.require(size, f"{L} features of {m} rows", "lower n_landmarks")
-    F, project = (
-        np.empty((layout.owner.shape[0], L), dtype=np.float64),
-        landmark_projector(projection, landmarks, rows.sparse),
-    )
+    F, project = np.empty((layout.owner.shape[0], L)), landmark_projector(projection, landmarks, rows.sparse)
     for i, part in enumerate(steps(m, step)):
         mu = project(rows.take(part))
         F[layout.place[part]] = mu[:, None, :] if width is None else mu[:, None, :] * weights[i][:, :, None]

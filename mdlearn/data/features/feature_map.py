@@ -192,10 +192,9 @@ class FeatureMap(ABC):
             part = slice(start, min(start + step, A.shape[0]))
             made = self.checked(A.take(part))
             yield part, made
-            entries = max(
-                _feature_map_bytes(made) / (made.shape[0] * made.entry_dtype.itemsize), 1 if A.sparse else A.shape[1]
-            )
-            start, step = part.stop, max(1, int(BLOCK_ENTRIES / max(1.0, entries)))
+            width = _feature_map_bytes(made) / (made.shape[0] * made.entry_dtype.itemsize)
+            entries = max(1.0, width, 1 if A.sparse else A.shape[1])
+            start, step = part.stop, max(1, int(BLOCK_ENTRIES / entries))
 
     def checked(self, A: Rows) -> Rows:
         """Features of some rows as rows of finite numbers: float64, for models of the type of `A`."""
@@ -250,7 +249,6 @@ class FeatureMapRows(Rows):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(m, n)."""
         return self.source.shape[0], self.map.width
 
     @property
@@ -258,19 +256,15 @@ class FeatureMapRows(Rows):
         return self.source.dtype
 
     def take(self, rows: Selection) -> Rows:
-        """Features of some rows, computed."""
         return self.map.checked(self.source.take(rows))
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Features of some rows as a dense float64 array."""
         return self.take(rows).block(slice(None))
 
     def piece(self, rows: Selection, room: Room) -> ScratchPiece:
-        """Features of some rows, as they are multiplied fastest."""
         return self.take(rows).piece(slice(None), room)
 
     def matrix(self) -> Any:
-        """All features in float64."""
         return self.take(slice(None)).matrix()
 
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
@@ -292,7 +286,6 @@ class LazyFeatureMapRows(DenseRows):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(m, width)."""
         return self.source.shape[0], self.by.width
 
     @property
@@ -301,7 +294,6 @@ class LazyFeatureMapRows(DenseRows):
 
     @property
     def complete(self) -> bool:
-        """Whether the features have been made."""
         return "X" in vars(self)
 
     @kept
@@ -315,21 +307,14 @@ class LazyFeatureMapRows(DenseRows):
 
 @dataclass(frozen=True)
 class MappedFeatures(LinearFeatures):
-    """Explicit rows that a feature map made.
+    """Explicit rows that a feature map made."""
 
-    Attributes
-    ----------
-    map : FeatureMap
-        What made them, and makes those of new rows.
-    """
-
-    map: Any = None
+    map: Any = None  # what made them, and makes those of new rows
 
     def mapping(self) -> Any:
         return self.map
 
     def attributes(self) -> dict[str, np.ndarray]:
-        """Those of the map."""
         found: dict[str, np.ndarray] = call_with_error_notes(self.map, "a feature map", "attributes")
         if not isinstance(found, dict) or not all(isinstance(one, np.ndarray) for one in found.values()):
             raise faulty(self.map, "a feature map", "attributes", f"returned {came(found)}, a dict of arrays is needed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,8 +35,9 @@ Of the matrix of a larger pair, engines compute some rows alone: 4,435 rows in s
 long with shared values, 1,797 in ten (digits) 0.8 times."""
 MATRIX_GROWTH = 2
 """How many times as many entries memory of matrices that proves too small has next: what is not used costs nothing."""
-ALONE_SHARE = 1e-4
-"""Difference of two values of a kernel, made in different blocks, that may be rounding: float32 sums of 1e5 terms."""
+CHECKED_ROWS, ALONE_SHARE = 64, 1e-4
+"""Rows of which a function's values are computed again, and the difference of two values, made in different blocks,
+that may be rounding: float32 sums of 1e5 terms."""
 
 
 class GramMemory:
@@ -61,23 +63,18 @@ class GramMemory:
         return self.numbers[name][: n * n].reshape(n, n)
 
 
+@dataclass(eq=False)
 class GramRowsCache:
-    """Cache of parts of a Gram matrix, which `KernelFeatures` remember beside the whole of it.
+    """Cache of parts of a Gram matrix, which `KernelFeatures` remember beside the whole of it."""
 
-    `rows`: rows of the Gram matrix; `answers`: the last decision values; `centred_copy`: what values are computed from;
-    `typical`: mean of k(x, x); `deficit`: what k(x, x) lack, relative to themselves, so that the matrix is positive
-    semidefinite; `reused`: whether several fits, the points of a path, have them in common; `concurrent`: whether
-    several threads ask for values at the same time.
-    """
-
-    def __init__(self) -> None:
-        self.rows: KnownRows | None = None
-        self.answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
-        self.centred_copy: tuple[Kernel, Rows] | None = None
-        self.typical: float | None = None
-        self.deficit = 0.0
-        self.memory = GramMemory()
-        self.reused = self.concurrent = False
+    rows: KnownRows | None = None
+    answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()  # the last decision values
+    centred_copy: tuple[Kernel, Rows] | None = None  # what values are computed from
+    typical: float | None = None  # mean of k(x, x)
+    deficit: float = 0.0  # what k(x, x) lack, relative to themselves, for the matrix to be positive semidefinite
+    memory: GramMemory = field(default_factory=GramMemory)
+    reused: bool = False  # whether several fits, the points of a path, have them in common
+    concurrent: bool = False  # whether several threads ask for values at the same time
 
 
 class GramRowMaker:
@@ -125,20 +122,25 @@ def gram_diagonal(kernel: Kernel, rows: Rows) -> np.ndarray:
     return np.concatenate([np.diagonal(kernel.block(part, part)) for part in parts])
 
 
-def check_mirrored_gram_block(mirrored: np.ndarray, direct: np.ndarray, title: str) -> None:
-    """Raise ValueError where a block of a Gram matrix has other values for (b, a) than for (a, b)."""
-    if np.abs(mirrored - direct).max() > 1e-8 * np.abs(direct).max():
-        raise ValueError(f"{title} is not symmetric; it needs k(a, b) = k(b, a)")
+def check_gram_of_function(G: np.ndarray, kernel: Kernel, rows: Rows) -> None:
+    """Raise ValueError where values for a Gram matrix depend on the order of two rows, or on others in their block.
 
-
-def check_single_gram_values(together: np.ndarray, alone: np.ndarray, title: str) -> None:
-    """Raise ValueError where kernel values for a Gram matrix depend on the block of rows that they are made in."""
+    Half of the matrix was mirrored: one block is compared with what the other order gives.
+    """
+    n = min(CHECKED_ROWS, rows.shape[0])
+    first, last = rows.take(slice(0, n)), rows.take(slice(rows.shape[0] - n, rows.shape[0]))
+    direct = kernel.block(first, last)
+    if np.abs(G[:n, -n:] - direct).max() > 1e-8 * np.abs(direct).max():
+        raise ValueError(f"{kernel.title} is not symmetric; it needs k(a, b) = k(b, a)")
+    few = rows.take(slice(0, (n + 1) // 2))
+    alone = kernel.block(few, rows.take(slice(0, 1)))
+    together = G[: len(alone), :1]
     off = np.abs(together - alone)
     if off.max() > ALONE_SHARE * np.abs(alone).max():
         i, j = np.unravel_index(int(off.argmax()), off.shape)
         raise ValueError(
-            f"{title} has the value {together[i, j]:.10g} for two rows among all rows, and {alone[i, j]:.10g} for the "
-            "same two among fewer; k(a, b) needs to depend on a and b alone"
+            f"{kernel.title} has the value {together[i, j]:.10g} for two rows among all rows, and {alone[i, j]:.10g} "
+            "for the same two among fewer; k(a, b) needs to depend on a and b alone"
         )
 
 
@@ -199,13 +201,7 @@ def sum_of_gram_rows(G: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np
 class ClassGramMatrices:
     """Gram matrices of the classes of a plain kernel, each computed once, when first asked for.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    rows : Rows
-        Class by class.
-    sizes : ndarray of shape (k,)
-        Numbers of rows of the classes.
+    `rows`: class by class; `sizes` (shape (k,)): numbers of rows of the classes.
     """
 
     def __init__(self, kernel: Kernel, rows: Rows, sizes: np.ndarray) -> None:

@@ -62,7 +62,6 @@ class KernelApproximationMap(FeatureMap):
         return int(self.points.shape[0] if self.mix is None else self.mix.shape[1])
 
     def features(self, A: Rows) -> np.ndarray:
-        """Features of some rows, all at once."""
         K = self.kernel.block(A, DenseRows(self.points))
         return K if self.mix is None else K @ self.mix
 
@@ -76,7 +75,6 @@ class KernelApproximationMap(FeatureMap):
         return coef.T if self.mix is None else self.mix @ coef.T
 
     def scores(self, A: Rows, coef: np.ndarray) -> np.ndarray:
-        """Decision values without intercept, shape (n, p), float64."""
         return self.scorer(coef)(A)
 
     def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:

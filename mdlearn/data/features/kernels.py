@@ -63,23 +63,12 @@ DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
 @quick_init
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with its parameters filled in.
+    """A kernel with its parameters filled in."""
 
-    Attributes
-    ----------
-    name : str
-        "linear", "rbf", "poly", "precomputed", "callable", or that of a plugin's kernel.
-    params : dict
-        gamma, degree, coef0 where the kernel uses them, or what a plugin's kernel declares.
-    function : callable or None
-        k(A, B) -> (n, m) of the user or of a plugin.
-    centre : ndarray of shape (d,) or None
-        Subtracted from both sides by rbf: distances keep their digits when the data lie far from the origin.
-    """
-
-    name: str
-    params: dict[str, Any] = field(default_factory=dict)
-    function: Callable[[Any, Any], Any] | None = None
+    name: str  # "linear", "rbf", "poly", "precomputed", "callable", or that of a plugin's kernel
+    params: dict[str, Any] = field(default_factory=dict)  # gamma, degree, coef0, or what a plugin's kernel declares
+    function: Callable[[Any, Any], Any] | None = None  # k(A, B) -> (n, m) of the user or of a plugin
+    # shape (d,), subtracted from both sides by rbf: distances keep their digits when the data lie far from the origin
     centre: np.ndarray | None = None
 
     @property
@@ -195,12 +184,10 @@ class BroughtKernel(Kernel):
 
     @property
     def title(self) -> str:
-        """Name of this kernel in error messages, and of the plugin that brings it."""
         return title_in_error(self._brought, "kernel")
 
     @property
     def answering(self) -> str:
-        """Name of this kernel and its method, where an error is about what it returned."""
         return f"{self.title} is faulty: {type(self._brought).__name__}.values"
 
     @property
@@ -224,11 +211,8 @@ class BroughtKernel(Kernel):
 
     def rows_of(self, X: Any) -> Rows:
         """Rows of an X for predictions, checked; objects where the kernel compares such."""
-        return (
-            kernel_function_rows(type(self._brought), X)
-            if kernel_function_takes_objects(type(self._brought))
-            else check_rows(X)
-        )
+        kind = type(self._brought)
+        return kernel_function_rows(kind, X) if kernel_function_takes_objects(kind) else check_rows(X)
 
     def encoded_rows(self, rows: ObjectRows) -> Mapping[str, Any]:
         """Values that a model file holds of objects."""
@@ -304,10 +288,9 @@ def split_kernel_parameters(
 def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray) -> Kernel:
     """Make a kernel with all parameters; gamma='scale' is 1 / (d Var X) over all entries, rows counted by weight."""
     if not isinstance(kernel, str):
-        plugin = _is_plugin_kernel(kernel)
-        return (
-            make_plugin_kernel(kernel, given, float(counts.sum())) if plugin else CallableKernel("callable", {}, kernel)
-        )
+        if _is_plugin_kernel(kernel):
+            return make_plugin_kernel(kernel, given, float(counts.sum()))
+        return CallableKernel("callable", {}, kernel)
     if not PARAMETERS[kernel]:
         return Kernel(kernel)
     params = {name: given.get(name, DEFAULTS[name]) for name in PARAMETERS[kernel]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,6 @@ class LandmarkMap(FeatureMap):
 
     @property
     def width(self) -> int:
-        """K r."""
         return self.shape[0] * self.shape[1]
 
     def attributes(self) -> dict[str, np.ndarray]:
@@ -91,7 +91,6 @@ class LandmarkMap(FeatureMap):
         return {"centers_": self.centers, "landmarks_": self.landmarks}
 
     def features(self, A: Rows) -> BlockRows:
-        """Features of some rows, all at once."""
         made: BlockRows = finished(self.rows(A))
         return made
 
@@ -118,7 +117,6 @@ class LandmarkMap(FeatureMap):
         return np.asarray(self._untied(coef.astype(np.float64, copy=False)) @ self.points)
 
     def scores(self, A: Rows, coef: np.ndarray) -> np.ndarray:
-        """Decision values without intercept, shape (n, p), float64."""
         return self.scorer(coef)(A)
 
     def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:
@@ -126,8 +124,23 @@ class LandmarkMap(FeatureMap):
         few = 8.0 * coef.shape[0] * self.centers.size <= COPY_BYTES
         folded = self.folded(coef) if few else None
         if folded is not None:
-            return LandmarkScorer(self, folded, True).scores
-        return LandmarkScorer(self, self._untied(coef.astype(np.float64, copy=False)), False).scores
+            return partial(self._scored, table=folded, folded=True)
+        return partial(self._scored, table=self._untied(coef.astype(np.float64, copy=False)), folded=False)
+
+    def _scored(self, A: Rows, table: np.ndarray, folded: bool) -> np.ndarray:
+        """Scores from coefficients of every cluster for projections, or for (folded) rows themselves, O(K d + p d)."""
+        F = np.zeros((A.shape[0], table.shape[0]))
+        project = landmark_projector(self.projection, self.points, A.sparse)
+        for part in steps(A.shape[0], 4 * BLOCK_ENTRIES // max(self.points.shape)):
+            B = A.take(part)
+            labels, weights = self.members(B)
+            source = B if folded else DenseRows(project(B))
+            out = F[part]
+            for j in range(labels.shape[1]):
+                for k in np.unique(labels[:, j]).tolist():
+                    at = np.flatnonzero(labels[:, j] == k)
+                    out[at] += weights[at, j, None] * source.take(at).dot(table[:, k].T)
+        return F
 
     def over(self, kernel: Kernel) -> LandmarkMapKernel:
         """`kernel` on the landmark space."""
@@ -183,38 +196,11 @@ class LandmarkMap(FeatureMap):
         labels, by = self.members(A)
         weights = np.zeros((A.shape[0], self.shape[0]))
         np.put_along_axis(weights, labels, by, axis=1)
-        mu, project = (
-            np.empty((A.shape[0], self.shape[1])),
-            landmark_projector(self.projection, self.landmarks, A.sparse),
-        )
+        mu = np.empty((A.shape[0], self.shape[1]))
+        project = landmark_projector(self.projection, self.landmarks, A.sparse)
         for part in steps(A.shape[0], BLOCK_ENTRIES // max(self.shape[1], 1 if A.sparse else A.shape[1])):
             mu[part] = project(A.take(part))
         return LandmarkSpaceRows(mu, weights if self.mix is None else weights @ self.mix)
-
-
-@dataclass(frozen=True, eq=False)
-class LandmarkScorer:
-    """Decision values by a landmark map: coefficients of every cluster for projections or (folded) rows themselves."""
-
-    map: LandmarkMap
-    table: np.ndarray
-    folded: bool
-
-    def scores(self, A: Rows) -> np.ndarray:
-        """Decision values without intercept, shape (n, p), float64; O(K d + p d) per row where folded."""
-        F = np.zeros((A.shape[0], self.table.shape[0]))
-        points = self.map.points
-        project = landmark_projector(self.map.projection, points, A.sparse)
-        for part in steps(A.shape[0], 4 * BLOCK_ENTRIES // max(points.shape)):
-            B = A.take(part)
-            labels, weights = self.map.members(B)
-            source = B if self.folded else DenseRows(project(B))
-            out = F[part]
-            for j in range(labels.shape[1]):
-                for k in np.unique(labels[:, j]).tolist():
-                    at = np.flatnonzero(labels[:, j] == k)
-                    out[at] += weights[at, j, None] * source.take(at).dot(self.table[:, k].T)
-        return F
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +239,6 @@ class LandmarkMapKernel(Kernel):
             return np.asarray(K * (P.weights @ Q.weights.T))
 
     def mapping(self) -> Any:
-        """Map that places rows on the landmark space."""
         return self.map
 
     def centred_copy(self, rows: Rows) -> tuple[Kernel, Any]:

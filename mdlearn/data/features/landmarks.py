@@ -28,35 +28,15 @@ def choose(how: Any, points: Distinct, n: int, seed: int, name: str = "n_landmar
     A coroutine, as `kmeans` is: it yields points that could be used, or None, and returns the points. The first ones,
     at once, are random rows.
 
-    Parameters
-    ----------
-    how : str or callable
-        "random": distinct rows, without replacement. "pca": leading right singular vectors of the centred rows, counted
-        by weight, themselves neither centred nor scaled; the largest entry is positive. "kmeans": centres of k-means.
-        A callable f(X, n, seed) gets the distinct rows in lexicographic order in float64 (an array, or a CSR matrix)
-        and returns an array of shape (n, d).
-    points : Distinct
-    n : int
-        Number of points: 1 to the number of distinct rows, for "pca" also at most d.
-    seed : int
-        Where random numbers start.
-    name : str
-        The parameter that says how many, for errors.
-    restarts : int
-        Runs of "kmeans".
+    `how`: "random": distinct rows, without replacement. "pca": leading right singular vectors of the centred rows,
+    counted by weight, themselves neither centred nor scaled; the largest entry is positive (Zantedeschi, Emonet &
+    Sebban, L3-SVMs, 2017, section 2). "kmeans": centres of k-means, the best of `restarts` runs. A callable
+    f(X, n, seed) gets the distinct rows in lexicographic order in float64 (an array, or a CSR matrix) and returns an
+    array of shape (n, d). `n`: 1 to the number of distinct rows, for "pca" also at most d; `name`: the parameter that
+    says so, for errors.
 
-    Returns
-    -------
-    ndarray of shape (n, d), float64
-
-    Raises
-    ------
-    TypeError, ValueError
-        For an unknown selection, a number out of range, or a function that does not return such an array.
-
-    References
-    ----------
-    Zantedeschi, Emonet & Sebban, L3-SVMs (2017), section 2: random and PCA landmarks.
+    Returns an array of shape (n, d), float64. Raises TypeError or ValueError for an unknown selection, a number out of
+    range, or a function that does not return such an array.
     """
     if not callable(how) and (not isinstance(how, str) or how not in SELECTIONS):
         raise (ValueError if isinstance(how, str) else TypeError)(

@@ -19,17 +19,10 @@ from mdlearn.numerics.lazy_property import kept
 @quick_init
 @dataclass(frozen=True)
 class LinearFeatures:
-    """Linear features of explicit rows: phi(x) = x.
+    """Linear features of explicit rows: phi(x) = x."""
 
-    Attributes
-    ----------
-    rows : Rows of shape (m, d)
-    ridge : ndarray of shape (d,) or None
-        Positive weights of the squared norm sum_j ridge_j w_j^2; None means ones.
-    """
-
-    rows: Rows
-    ridge: np.ndarray | None = None
+    rows: Rows  # shape (m, d)
+    ridge: np.ndarray | None = None  # shape (d,): weights > 0 of the squared norm sum_j ridge_j w_j^2; None: ones
     by_rows: ClassVar[bool] = True
     """Whether models keep dual coefficients over the rows."""
     by_products: ClassVar[bool] = False

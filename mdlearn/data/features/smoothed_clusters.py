@@ -31,7 +31,6 @@ class TiedRows(BlockRows):
 
     @property
     def separate(self) -> bool:
-        """No row is in one block alone."""
         return False
 
     def take(self, rows: Selection) -> TiedRows:

@@ -46,10 +46,7 @@ def plus(one: Any, other: Any) -> Any:
 class Tree:
     """Tree of sums over row blocks of a source, of pairs and pairs of pairs: an order for several processes, too.
 
-    Parameters
-    ----------
-    add : callable
-        (one, other) -> their sum.
+    `add`: (one, other) -> their sum.
     """
 
     def __init__(self, add: Callable[[Any, Any], Any] = plus) -> None:
@@ -93,23 +90,12 @@ def paired(block: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Portion:
-    """Result of a pass over some row blocks of a source, which has been counted before.
+    """Result of a pass over some row blocks of a source, which has been counted before."""
 
-    Attributes
-    ----------
-    rows : int
-        Rows given.
-    weight : float
-        Sum of the counts.
-    sums : SummarySums or None
-        What work made of them; None where none counts.
-    moments : SummarySums or None
-        Sums of counts times entries by class, and of their sizes; None where nobody asks whether rows are the same.
-    """
-
-    rows: int
-    weight: float
-    sums: SummarySums | None
+    rows: int  # rows given
+    weight: float  # sum of the counts
+    sums: SummarySums | None  # what work made of them; None where none counts
+    # of counts times entries by class, and of their sizes; None where nobody asks whether rows are the same
     moments: SummarySums | None = None
 
     def __add__(self, other: Portion) -> Portion:

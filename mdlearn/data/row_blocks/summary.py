@@ -128,28 +128,15 @@ def _weights_in_summary(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Census:
-    """Census of some row blocks: counts that add up, and are checked once they have, as a `Summary`.
+    """Census of some row blocks: counts that add up, and are checked once they have, as a `Summary`."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-        Sorted labels so far, those of weight 0 included.
-    rows : int
-    width : int
-    dtype : dtype
-    names : tuple of str, or None
-        Of the first block.
-    totals : ndarray of shape (k,)
-    moments : ndarray of shape (k, d)
-    """
-
-    classes: np.ndarray
+    classes: np.ndarray  # shape (k,): sorted labels so far, those of weight 0 included
     rows: int
     width: int
     dtype: np.dtype[Any]
-    names: tuple[str, ...] | None
-    totals: np.ndarray
-    moments: np.ndarray
+    names: tuple[str, ...] | None  # of the first block
+    totals: np.ndarray  # shape (k,)
+    moments: np.ndarray  # shape (k, d)
 
     @classmethod
     def of(cls, block: tuple[Any, ...]) -> Census | None:

@@ -74,7 +74,6 @@ class PenalisedProblem(Problem):
         return CoefficientBlocks(self.form.coefficient_terms, self.penalty, self.shape, self.features.width)
 
     def start(self) -> PenalisedPoint:
-        """Return w = 0 with multipliers 0."""
         return self.point_at(np.zeros(self.shape))
 
     def point_at(self, W: np.ndarray) -> PenalisedPoint:
@@ -93,7 +92,6 @@ class PenalisedProblem(Problem):
             self.first = PenalisedPoint(W, beta, point.s)
 
     def starting_point(self) -> PenalisedPoint | None:
-        """Return the start as a point."""
         return self.first
 
     def bounds_at_start(self) -> tuple[float, float]:
@@ -236,7 +234,6 @@ class PenalisedProblem(Problem):
             raise ValueError("the constraints on the coefficients contradict each other; widen their limits")
 
     def fault(self, point: Any) -> str | None:
-        """Return why a point cannot be certified: another type, shapes that do not fit, NaN or infinity."""
         if not isinstance(point, PenalisedPoint):
             return f"it yielded {type(point).__name__} as a point, a PenalisedPoint is needed"
         shapes = (self.shape[1], *self.columns[0].caps.shape), self.blocks.K.shape[:1]

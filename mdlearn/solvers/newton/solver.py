@@ -151,13 +151,7 @@ def _newton_terms_too_steep(form: MarginForm) -> bool:
 class NewtonIterate:
     """Iterate of solver "newton": the element with its margins, and multipliers for its bound.
 
-    Attributes
-    ----------
-    element, z : ndarray
-    beta, sigma : ndarray
-        Multipliers.
-    stand_for : ndarray
-        The element that these stand for: the sum of their rows.
+    `beta`, `sigma`: multipliers; `stand_for`: the element that these stand for, the sum of their rows.
     """
 
     def __init__(self, state: PrimalDual, loss: SquaredTerms | SmoothLosses, element: np.ndarray, own: bool) -> None:
@@ -173,10 +167,7 @@ class NewtonIterate:
     def step(self, D: np.ndarray, anew: bool) -> float:
         """Take the step of the last factor, with the model D; margins are made `anew`, or by what the step adds.
 
-        Returns
-        -------
-        float
-            By how much the margin that moved most did; infinite where the step has no minimum, and is not taken.
+        Return by how much the margin that moved most did; infinite where the step has no minimum, and is not taken.
         """
         state, column, loss = self.state, self.state.column, self.loss
         step = _newton_step(state, self.residual, D.sum(axis=0))

@@ -30,9 +30,8 @@ class Decompositions:
     shared: Shared = None  # what `Direct.prepare` returned: the Gram matrix, or what columns of rows have in common
     # decompositions of rows, with the column that each was made for and the weight that it serves up to
     rows: tuple[tuple[Column, float, Spectrum], ...] = ()
-    kernel: KernelSpectrum | KernelBasisSpectrum | None = (
-        None  # of the Gram matrix, or of a kernel matrix that is the rows
-    )
+    # of the Gram matrix, or of a kernel matrix that is the rows
+    kernel: KernelSpectrum | KernelBasisSpectrum | None = None
     fails: bool = False  # whether that matrix has none
 
     def extended(self, form: MarginForm, shared: Shared) -> Generator[None, None, Decompositions]:

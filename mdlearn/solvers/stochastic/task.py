@@ -59,17 +59,10 @@ class StochasticTask:
         compiled = [(t, t.loss.native) for t in column.terms if isinstance(t, GivenTerm)]
         natives = [(f.callback, per_row * t.weight, t.side) for t, f in compiled if f is not None]
         self.spread = 2.0 * column.variance / self.scale
-        self.problem = Problem(
-            column.y,
-            np.zeros_like(column.y) if column.offset is None else column.offset,
-            np.ascontiguousarray(self.terms.T),
-            self.spread,
-            column.mean / self.scale,
-            1.0 / self.scale,
-            self.constant,
-            natives,
-            *_task_weights_by_row(column),
-        )
+        offset = np.zeros_like(column.y) if column.offset is None else column.offset
+        factors = self.spread, column.mean / self.scale, 1.0 / self.scale, self.constant
+        terms = np.ascontiguousarray(self.terms.T)
+        self.problem = Problem(column.y, offset, terms, *factors, natives, *_task_weights_by_row(column))
         # Compiled steps read the arrays themselves.
         if isinstance(self.rows, CsrRows):
             A = self.rows.X

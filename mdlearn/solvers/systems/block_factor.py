@@ -41,14 +41,8 @@ Part = tuple[Map, np.ndarray, float]
 class BlockFactor:
     """Block factor of Q + R' D R, made by `factor_blocks`.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (m,)
-        D.
-    border : ndarray of shape (K, L)
-        The inverse times sum_i D_i phi_i.
-    left : float
-        sum_i D_i less the border's share: what is left for a bias.
+    `weights` (shape (m,)): D; `border` (shape (K, L)): the inverse times sum_i D_i phi_i; `left`: sum_i D_i less the
+    border's share, what is left for a bias.
     """
 
     def __init__(self, rows: BlockRows, weights: np.ndarray) -> None:
@@ -234,11 +228,9 @@ class BlockSystem(RowSystem):
         yield
 
     def quadratic(self, element: np.ndarray) -> np.ndarray:
-        """Q times an element."""
         return self.ridge * element
 
     def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
-        """`decision` and `adjoint` of at most `most_restricted` rows."""
         part = AffineRows(self.blocks.take(rows), self.bias)
         return part.dot, part.adjoint
 

@@ -66,9 +66,6 @@ class GradedSystem(RowSystem):
         return not self.sorted
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
-        """Solve with the last factor."""
-        return (
-            cholesky.finite_cholesky_solution(solve_row_system(self.triangle, self.pivots, rhs))
-            if self.sorted
-            else super().solve(rhs)
-        )
+        if not self.sorted:
+            return super().solve(rhs)
+        return cholesky.finite_cholesky_solution(solve_row_system(self.triangle, self.pivots, rhs))

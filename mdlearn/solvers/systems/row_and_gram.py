@@ -72,12 +72,7 @@ def solve_row_system(R: np.ndarray, pivots: np.ndarray, rhs: np.ndarray) -> np.n
 class RowSystem:
     """Row system of explicit rows: matrices of size d (+ 1 with a bias), made by one pass over row blocks.
 
-    Parameters
-    ----------
-    form : MarginForm
-    column : Column
-    scatters : Scatters, optional
-        Sums over the rows that other columns use as well.
+    `scatters`: sums over the rows that other columns use as well.
     """
 
     def __init__(self, form: MarginForm, column: Column, scatters: Scatters | None = None) -> None:

@@ -36,11 +36,7 @@ class Scatters:
 
     so that all classes share the first sum, and no digits are lost where m is large beside d.
 
-    Parameters
-    ----------
-    rows : AffineRows
-    stored : Rows, optional
-        The same rows without the zeros of dense ones; default: the rows themselves.
+    `stored`: the same rows without the zeros of dense ones; None: the rows themselves.
     """
 
     def __init__(self, rows: AffineRows, stored: Rows | None = None) -> None:

@@ -35,13 +35,7 @@ was taken out left rounding. Ten digits of a matrix are plenty for the direction
 def add_weighted_gram(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
     """Add the weighted Gram matrix X' D X = sum_i D_i x_i x_i', weights of one sign, to M's lower triangle.
 
-    Parameters
-    ----------
-    rows : Rows of shape (m, d)
-    bias : bool
-        Whether rows have a last entry 1.
-    D : ndarray of shape (m,)
-    M : ndarray of shape (n, n), n = d or d + 1
+    `rows` of shape (m, d), with `bias` a last entry 1 beside them; `M` of shape (n, n), n = d or d + 1.
     """
     yield from rows.written()
     if isinstance(rows, CsrRows) and _sparse_gram_is_cheaper(rows):
@@ -156,10 +150,7 @@ class RunningWeightedGram:
     Where few weights change (rows that come and go from the active set of squared hinges), only these are added or
     taken out again. Where D is a multiple of the weights of a sum that is known, that one is taken.
 
-    Attributes
-    ----------
-    Q : ndarray of shape (n, n), or (n,) for a diagonal
-    M : ndarray of shape (n, n)
+    `Q` is of shape (n, n), or (n,) for a diagonal, the sum `M` of shape (n, n).
     """
 
     def __init__(self, rows: Rows, bias: bool, Q: np.ndarray, known: KnownWeightedGram | None) -> None:
