@@ -63,12 +63,10 @@ def advance_portion(state: Descent, form: MarginForm, column: Column, steps: int
     Raises ValueError when the steps diverge.
     """
     task = StochasticTask(form, column)
-    order, pairs = portion_row_order(column.counts, steps, rng), TaskRowPairs(column.counts, rng)(steps)
-    found = _steps_over_portion(state, task, form.features.n_rows, order, pairs)
+    found = _steps_over_portion(state, task, steps, rng)
     if found is None and state.untried:
         state = replace(state, eta0=task.safe_step())
-        order, pairs = portion_row_order(column.counts, steps, rng), TaskRowPairs(column.counts, rng)(steps)
-        found = _steps_over_portion(state, task, form.features.n_rows, order, pairs)
+        found = _steps_over_portion(state, task, steps, rng)
     if found is None:
         raise ValueError(
             f"the steps diverge with eta0={state.eta0:.3g}; give a smaller solver option eta0, or scale the features"
@@ -76,12 +74,11 @@ def advance_portion(state: Descent, form: MarginForm, column: Column, steps: int
     return found
 
 
-def _steps_over_portion(
-    state: Descent, task: StochasticTask, n_rows: int, i: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]
-) -> Descent | None:
-    """Take the steps over a portion, on rows `i`, each with the second row of a pair; None where they diverge."""
-    steps, j = i.shape[0], pairs[1]
-    own = np.zeros(n_rows)  # coefficients of rows, which nobody asks for here
+def _steps_over_portion(state: Descent, task: StochasticTask, steps: int, rng: np.random.Generator) -> Descent | None:
+    """Take steps over a portion in random order, each with the second row of a random pair; None where they diverge."""
+    counts = task.column.counts
+    i, (_, j) = portion_row_order(counts, steps, rng), TaskRowPairs(counts, rng)(steps)
+    own = np.zeros(counts.shape[0])  # coefficients of rows, which nobody asks for here
     u, total = np.append(state.w, own), np.append(state.total, own)
     track = StochasticTaskTrack(Walk(state.eta0, state.t0, u, total, state.t), u, total)
     for start in range(0, steps, task.piece):
