@@ -15,7 +15,7 @@ from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.orthogonal import STIFF_STACK
 from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
 from mdlearn.solvers.quadratic.kernel_spectrum import KernelBasisSpectrum, KernelSpectrum
-from mdlearn.solvers.quadratic.spectrum import Spectrum, largest_spectrum_steepness, spectrum_of, unsuited_to_spectrum
+from mdlearn.solvers.quadratic.spectrum import Spectrum, largest_spectrum_steepness, spectrum_of, suits_spectrum
 from mdlearn.solvers.systems.scatter import Scatters
 from mdlearn.solvers.systems.system_choice import Shared
 
@@ -45,7 +45,7 @@ class Decompositions:
         if found.kernel is not None and all(found.kernel.serves(form, column) for column in form.columns):
             return found
         for column in form.columns:
-            if unsuited_to_spectrum(form, column) is None and found._spectrum(column) is None:
+            if suits_spectrum(form, column) and found._spectrum(column) is None:
                 others = tuple(one for one in found.rows if not _share_decomposition(one[0], column))
                 spectrum = yield from spectrum_of(form, [column], shared if isinstance(shared, Scatters) else None)
                 # By squares up to some weight, beyond it by the rows themselves.
@@ -78,7 +78,7 @@ class Decompositions:
         known: KernelSpectrum | KernelBasisSpectrum | Spectrum | None = None
         if self.kernel is not None and self.kernel.serves(form, column):
             known = self.kernel
-        elif not isinstance(self.shared, np.ndarray) and unsuited_to_spectrum(form, column) is None:
+        elif not isinstance(self.shared, np.ndarray) and suits_spectrum(form, column):
             known = self._spectrum(column)
         if known is None:
             return None

@@ -102,29 +102,24 @@ class Spectrum:
         return Point(column.slopes(z), sigma, coef, intercept)
 
 
-def unsuited_to_spectrum(form: MarginForm, column: Column) -> str | None:
-    """Reason why a problem cannot be solved by a spectrum, or None."""
+def suits_spectrum(form: MarginForm, column: Column) -> bool:
+    """Whether a spectrum solves a problem: explicit rows, signs, a squared norm, and a squared loss or none.
+
+    Something has to hold a free intercept.
+    """
     if form.ridge == 0 or column.offset is not None or not prefers_row_system(form) or not column.quadratic:
-        return "it takes explicit rows, signs, a squared norm, and a squared loss or none"
-    if form.bias == "free" and column.kappa + float(spectrum_steepness(column).sum()) == 0:
-        return "nothing holds the intercept"
-    return None
+        return False
+    return form.bias != "free" or column.kappa + float(spectrum_steepness(column).sum()) > 0
 
 
 def spectrum_of(
     form: MarginForm, columns: list[Column], scatters: Scatters | None = None
 ) -> Generator[None, None, Spectrum]:
-    """Find the spectrum of several columns that differ in variance, mean and loss alone; `scatters`: sums kept before.
+    """Find the spectrum of columns that suit it and differ in variance, mean and loss alone.
 
-    Raises ValueError for columns that a spectrum does not serve.
+    `scatters`: sums kept before.
     """
     first = columns[0]
-    for column in columns:
-        reason = unsuited_to_spectrum(form, column)
-        if reason is None and not (np.array_equal(column.y, first.y) and np.array_equal(column.counts, first.counts)):
-            reason = "its columns need the same signs and counts"
-        if reason is not None:
-            raise ValueError(f"one decomposition cannot serve these problems: {reason}")
     system = RowSystem(form, first)
     C = yield from (Scatters(system.affine) if scatters is None else scatters).centred(first)
     intercept, mean, scale = None, system.centre, 1.0 / np.sqrt(system.metric)
