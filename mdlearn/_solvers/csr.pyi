@@ -6,6 +6,18 @@ def dot(
 def adjoint(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, v: np.ndarray, out: np.ndarray, first: int, last: int
 ) -> None: ...
+def dot_and_adjoint(
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    w: np.ndarray,
+    last_w: float,
+    weights: np.ndarray,
+    z: np.ndarray,
+    out: np.ndarray,
+    first: int,
+    last: int,
+) -> None: ...
 def squares(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, weights: np.ndarray, out: np.ndarray, first: int,
     last: int,
@@ -16,5 +28,4 @@ def column_squares(
 def columns(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, T: np.ndarray, first: int, last: int
 ) -> None: ...
-def count(X: np.ndarray, counts: np.ndarray) -> None: ...
-def gather(X: np.ndarray, indptr: np.ndarray, data: np.ndarray, indices: np.ndarray) -> None: ...
+def gather(X: np.ndarray, indptr: np.ndarray, data: np.ndarray, indices: np.ndarray) -> int: ...

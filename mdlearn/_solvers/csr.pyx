@@ -1,6 +1,28 @@
 """Products of a CSR matrix with a vector, and its columns, in float64 whatever its entries are, over some rows."""
 
-from mdlearn._solvers.rows cimport check_csr, index_t, real_t, sparse_inner
+from mdlearn._solvers.rows cimport check_csr, index_t, real_t, sparse_add, sparse_inner
+
+cdef extern from *:
+    """
+    #include <string.h>
+
+    /* Whether a number is not 0; on its bits but the sign, which takes one comparison, NaN included. */
+    static inline int mdlearn_stored_double(double x)
+    {
+        unsigned long long bits;
+        memcpy(&bits, &x, sizeof bits);
+        return (bits << 1) != 0;
+    }
+
+    static inline int mdlearn_stored_float(float x)
+    {
+        unsigned int bits;
+        memcpy(&bits, &x, sizeof bits);
+        return (bits << 1) != 0;
+    }
+    """
+    int mdlearn_stored_double(double x) noexcept nogil
+    int mdlearn_stored_float(float x) noexcept nogil
 
 
 def dot(
@@ -24,15 +46,40 @@ def adjoint(
     double[::1] out, Py_ssize_t first, Py_ssize_t last,
 ):
     """Add v_i x_i to out for first <= i < last."""
-    cdef Py_ssize_t i, j
-    cdef double by
+    cdef Py_ssize_t i
     check_csr(data.shape[0], indices.shape[0], indptr, v.shape[0], first, last)
+    # Rows may all be empty.
+    cdef const real_t* x = &data[0] if data.shape[0] else NULL
+    cdef const index_t* at = &indices[0] if data.shape[0] else NULL
+    cdef double* u = &out[0] if out.shape[0] else NULL
     with nogil:
         for i in range(first, last):
-            by = v[i]
+            if v[i] != 0.0:
+                sparse_add(x + indptr[i], at + indptr[i], u, indptr[i + 1] - indptr[i], v[i])
+
+
+def dot_and_adjoint(
+    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] w, double last_w,
+    const double[::1] weights, double[::1] z, double[::1] out, Py_ssize_t first, Py_ssize_t last,
+):
+    """z_i = x_i . w + last_w, and add weights_i z_i x_i to out, for first <= i < last: every row is read once."""
+    cdef Py_ssize_t i, n
+    cdef double by
+    check_csr(data.shape[0], indices.shape[0], indptr, z.shape[0], first, last)
+    if weights.shape[0] != z.shape[0] or w.shape[0] != out.shape[0]:
+        raise ValueError("weights and products, or coefficients and sums, differ in number")
+    # Rows may all be empty.
+    cdef const real_t* x = &data[0] if data.shape[0] else NULL
+    cdef const index_t* at = &indices[0] if data.shape[0] else NULL
+    cdef const double* u = &w[0] if w.shape[0] else NULL
+    cdef double* sums = &out[0] if out.shape[0] else NULL
+    with nogil:
+        for i in range(first, last):
+            n = indptr[i + 1] - indptr[i]
+            z[i] = sparse_inner(x + indptr[i], at + indptr[i], u, n) + last_w
+            by = weights[i] * z[i]
             if by != 0.0:
-                for j in range(indptr[i], indptr[i + 1]):
-                    out[indices[j]] += by * data[j]
+                sparse_add(x + indptr[i], at + indptr[i], sums, n, by)
 
 
 def squares(
@@ -83,49 +130,30 @@ def columns(
                 T[indices[j], i] = data[j]
 
 
-cdef inline long long entries_of_row(const real_t* x, Py_ssize_t step, Py_ssize_t d) noexcept nogil:
-    cdef long long n = 0
-    cdef Py_ssize_t j
-    if step == 1:  # the compiler then compares several entries at a time
-        for j in range(d):
-            n += x[j] != 0
-    else:
-        for j in range(d):
-            n += x[j * step] != 0
-    return n
+def gather(const real_t[:, :] X, int[::1] indptr, real_t[::1] data, int[::1] indices):
+    """Write the entries of a dense array that are not 0, and where rows begin; return their number.
 
-
-def count(const real_t[:, :] X, long long[::1] counts):
-    """Write the number of entries of every row of a dense array that are not 0."""
-    cdef Py_ssize_t i, d = X.shape[1], step = X.strides[1] // <Py_ssize_t> sizeof(real_t)
-    if counts.shape[0] != X.shape[0]:
-        raise ValueError("rows and counts differ in number")
-    with nogil:
-        for i in range(X.shape[0]):
-            counts[i] = entries_of_row(&X[i, 0], step, d) if d else 0
-
-
-def gather(const real_t[:, :] X, const long long[::1] indptr, real_t[::1] data, int[::1] indices):
-    """Write the entries of a dense array that are not 0, row by row, where `count` says that they begin."""
+    It is -1 where there may be more than `data` and `indices` have room for.
+    """
     cdef Py_ssize_t i, j, k = 0, m = X.shape[0], d = X.shape[1], step = X.strides[1] // <Py_ssize_t> sizeof(real_t)
     cdef Py_ssize_t size = data.shape[0]
     cdef const real_t* x
     if indptr.shape[0] != m + 1 or size != indices.shape[0]:
         raise ValueError("the arrays of the CSR matrix and the rows do not fit")
-    if indptr[0] != 0 or indptr[m] != size:
-        raise ValueError("the arrays of the CSR matrix and the rows do not fit")
+    cdef real_t* values = &data[0] if size else NULL
+    cdef int* at = &indices[0] if size else NULL
+    indptr[0] = 0
     with nogil:
-        for i in range(m if d else 0):
-            x = &X[i, 0]
-            if k + d <= size:  # every entry is written, and the next one over it where it is 0: no branch to guess
-                for j in range(d):
-                    data[k], indices[k] = x[j * step], <int> j
-                    k += x[j * step] != 0
-                continue
+        for i in range(m):
+            if k + d > size:  # every entry is written, and the next one over it where it is 0: no branch to guess
+                k = -1
+                break
+            x = &X[i, 0] if d else NULL
             for j in range(d):
-                if x[j * step] != 0:
-                    if k < size:
-                        data[k], indices[k] = x[j * step], <int> j
-                    k += 1
-    if k != size:
-        raise ValueError("the rows have another number of entries that are not 0")
+                values[k], at[k] = x[j * step], <int> j
+                if real_t is float:
+                    k += mdlearn_stored_float(x[j * step])
+                else:
+                    k += mdlearn_stored_double(x[j * step])
+            indptr[i + 1] = <int> k
+    return k

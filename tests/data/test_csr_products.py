@@ -6,7 +6,10 @@ import scipy.sparse as sp
 
 import mdlearn
 from mdlearn._solvers import csr as kernels
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.csr_rows import CsrRows, CsrRowsWithoutColumn, csr_copy_of_dense_rows
+from mdlearn.data.rows.rows import DenseRows
 
 
 def matrix(dtype=np.float64, index=np.int32, m=83, d=40, seed=3):
@@ -31,6 +34,8 @@ def test_products_are_those_of_the_dense_matrix(dtype, index):
         assert one.dtype == np.float64 and np.allclose(one, other, rtol=1e-13, atol=1e-13)
     assert np.allclose(rows.squares(2.0 + w * w), (D * D / (2.0 + w * w)).sum(axis=1), rtol=1e-13)
     assert np.allclose(rows.column_squares(v), v @ (D * D), rtol=1e-13, atol=1e-13)
+    z, sums = rows.dot_and_adjoint(w, 0.5, v)
+    assert np.allclose(z, D @ w + 0.5, rtol=1e-13) and np.allclose(sums, D.T @ (v * (D @ w + 0.5)), rtol=1e-12)
     W, V = rng.standard_normal((A.shape[1], 3)), rng.standard_normal((A.shape[0], 3))
     assert np.allclose(rows.dot(W), D @ W) and np.allclose(rows.adjoint(V), D.T @ V)
 
@@ -49,6 +54,12 @@ def test_a_range_touches_no_other_row(first, last):
     sums[:] = 1.0
     kernels.column_squares(*parts, v, sums, first, last)
     assert np.allclose(sums, 1.0 + v[first:last] @ D[first:last] ** 2)
+    out[:] = 7.0
+    sums[:] = 1.0
+    kernels.dot_and_adjoint(*parts, w, 0.5, v, out, sums, first, last)
+    assert np.allclose(out[first:last], D[first:last] @ w + 0.5)
+    assert (np.delete(out, np.arange(first, last)) == 7.0).all()
+    assert np.allclose(sums, 1.0 + D[first:last].T @ (v * out)[first:last])
     out[:] = 7.0
     kernels.squares(*parts, w * w, out, first, last)
     assert np.allclose(out[first:last], D[first:last] ** 2 @ (w * w))
@@ -71,6 +82,36 @@ def test_arrays_that_do_not_fit_are_refused():
     for product, length in ((rows.dot, A.shape[1] - 1), (rows.adjoint, A.shape[0] + 1)):
         with pytest.raises(ValueError, match="numbers is needed"):
             product(np.zeros(length))
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_affine_rows_multiply_twice_in_one_pass(constant):
+    A, rng = matrix()
+    column, v = 4, rng.standard_normal(A.shape[0])
+    for one in (CsrRows(A), CsrRowsWithoutColumn(A, place=column), DenseRows(A.toarray())):
+        rows = AffineRows(one, constant)
+        w = rng.standard_normal(rows.width)
+        z, sums = rows.dot_and_adjoint(w, v)
+        assert np.allclose(z, rows.dot(w), rtol=1e-13) and np.allclose(sums, rows.adjoint(v * z), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["rows", "columns", "every second", "few in the sample", "no zeros", "zeros"])
+def test_a_copy_without_zeros_has_all_other_entries(layout, dtype):
+    X = matrix(dtype, m=700, d=50)[0].toarray()
+    X[3, 7], X[4, 8] = -0.0, np.nan
+    if layout == "columns":
+        X = np.asfortranarray(X)
+    elif layout == "every second":
+        X = np.repeat(X, 2, axis=1)[:, ::2]
+    elif layout == "few in the sample":  # which is every second row
+        X[1::2] = 1.0
+    elif layout in ("no zeros", "zeros"):
+        X[:] = layout == "no zeros"
+    copy, expected = csr_copy_of_dense_rows(DenseRows(X)).X, sp.csr_matrix(X)
+    assert copy.data.dtype == dtype and copy.indices.dtype == copy.indptr.dtype == np.int32
+    for part in ("data", "indices", "indptr"):
+        assert np.array_equal(getattr(copy, part), getattr(expected, part), equal_nan=part == "data")
 
 
 @pytest.mark.parametrize("objective, solver", [("svm", "cd"), ("lsldm", "newton")])

@@ -36,6 +36,13 @@ class AffineRows:
         G = self.rows.adjoint(V)
         return affine_coefficients(G, V.sum(axis=0)) if self.constant else G
 
+    def dot_and_adjoint(self, w: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return decision values z for w of shape (width,), and the sum of rows times weights z."""
+        if not self.constant:
+            return self.rows.dot_and_adjoint(w, 0.0, weights)
+        z, sums = self.rows.dot_and_adjoint(w[:-1], float(w[-1]), weights)
+        return z, affine_coefficients(sums, float(weights @ z))
+
     def block(self, rows: Selection) -> np.ndarray:
         """Selected rows, with the constant 1 if any, as a dense float64 array; possibly a view, so never written to."""
         B = self.rows.block(rows)

@@ -94,6 +94,16 @@ class CsrRows(RowsInMemory):
             return super().adjoint(v)
         return self._product(kernels.adjoint, _vector_for_csr_product(v, self.shape[0]), np.zeros(self.shape[1]))
 
+    def dot_and_adjoint(self, w: np.ndarray, last: float, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        m, d = self.shape
+        w, weights = _vector_for_csr_product(w, d), _vector_for_csr_product(weights, m)
+        z, sums = np.empty(m), np.zeros(d)
+        for rows in self.spans():
+            kernels.dot_and_adjoint(
+                self.X.data, self.X.indices, self.X.indptr, w, last, weights, z, sums, rows.start, rows.stop
+            )
+        return z, sums
+
     def _product(self, kernel: Callable[..., None], v: np.ndarray, out: np.ndarray) -> np.ndarray:
         for rows in self.spans():
             kernel(self.X.data, self.X.indices, self.X.indptr, v, out, rows.start, rows.stop)
@@ -166,6 +176,9 @@ class CsrRowsWithoutColumn(CsrRows):
         out[self.place] = 0.0
         return out
 
+    def dot_and_adjoint(self, w: np.ndarray, last: float, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return Rows.dot_and_adjoint(self, w, last, weights)
+
     def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
         """sum_j x_ij^2 / scale_j of every row, float64."""
         scale = np.ones(self.shape[1]) if scale is None else np.array(scale, dtype=np.float64)
@@ -180,6 +193,9 @@ class CsrRowsWithoutColumn(CsrRows):
 
 INDEX_BYTES = 4
 """Bytes of a column's number in a CSR matrix."""
+
+ROOM_OF_COPY = 1.1
+"""Room for the entries of a copy, in the number that some rows tell of; twice as much where it is too little."""
 
 
 def share_worth_csr(rows: DenseRows) -> float:
@@ -202,13 +218,12 @@ def csr_copy_of_dense_rows(rows: DenseRows) -> CsrRows:
     from scipy.sparse import csr_matrix
 
     X, (m, d) = rows.X, rows.shape
-    ends = np.zeros(m + 1, dtype=np.int64)
-    kernels.count(X, ends[1:])
-    np.cumsum(ends, out=ends)
-    data, indices = np.empty(int(ends[-1]), X.dtype), np.empty(int(ends[-1]), np.int32)
-    kernels.gather(X, ends, data, indices)
+    ends, n, room = np.empty(m + 1, dtype=np.int32), -1, int(ROOM_OF_COPY * share_worth_csr(rows) * m * d) + d
+    while n < 0:
+        data, indices = np.empty(room, X.dtype), np.empty(room, np.int32)
+        n, room = kernels.gather(X, ends, data, indices), 2 * room
     # Rows that `worth_csr_copy` accepts have fewer entries than int32 counts.
-    copy = CsrRows(csr_matrix_like(csr_matrix((1, d), dtype=X.dtype), data, indices, ends.astype(np.int32)))
+    copy = CsrRows(csr_matrix_like(csr_matrix((1, d), dtype=X.dtype), data[:n], indices[:n], ends))
     vars(rows)["csr_copy"] = copy
     return copy
 

@@ -54,8 +54,18 @@ def steps(n: int, step: int) -> Iterable[slice]:
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
-def row_steps_of_entries(ends: np.ndarray, most: int) -> Iterator[slice]:
-    """Ranges of the rows (or columns) of a compressed matrix, of `most` stored entries (or one row) at most."""
+def row_steps_of_entries(ends: np.ndarray, most: int) -> Iterable[slice]:
+    """Ranges of the rows (or columns) of a compressed matrix, of `most` stored entries (or one row) at most.
+
+    A tuple where one will do, as of `steps`.
+    """
+    n = ends.shape[0] - 1
+    if n > 0 and ends[n] - ends[0] <= most:
+        return (slice(0, n),)
+    return _several_row_steps_of_entries(ends, most)
+
+
+def _several_row_steps_of_entries(ends: np.ndarray, most: int) -> Iterator[slice]:
     start = 0
     while start < ends.shape[0] - 1:
         stop = max(start + 1, int(np.searchsorted(ends, ends[start] + most, side="right")) - 1)
@@ -189,6 +199,11 @@ class Rows(ABC):
             # BLAS is twice as fast with the long side last.
             out += piece.T @ v[rows] if v.ndim == 1 else v[rows].T @ piece
         return out.T
+
+    def dot_and_adjoint(self, w: np.ndarray, last: float, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return z = X w + last, and X' (weights z), for w of shape (d,) and weights of shape (m,)."""
+        z = self.dot(w) + last
+        return z, self.adjoint(weights * z)
 
     def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
         """sum_j x_ij^2 / scale_j of every row, float64; of dense rows also of x_i - centre."""

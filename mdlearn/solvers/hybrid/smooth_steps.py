@@ -81,9 +81,7 @@ def smooth_conjugate_gradient_step(
     rho = first = float(r @ s)
     enough, used = residual * residual * float(r @ r), 0
     while used < most and rho > energy * first and float(r @ r) > enough:
-        q = rows.dot(v)
-        yield
-        product = rows.adjoint(bends * q)
+        q, product = rows.dot_and_adjoint(v, bends)
         product += ridge * v
         bend = float(v @ product)
         if not bend > 0.0:  # or no number
