@@ -39,7 +39,8 @@ class SmoothStepBlock:
 class SmoothStep(NamedTuple):
     """Step of the smooth Newton method, its change of the margins, and the multipliers that it leads to.
 
-    Where it is `made_of_rows`, R' towards are the coefficients that it leads to.
+    Where it is `made_of_rows`, R' towards are the coefficients that it leads to. `alpha` are numbers that these are
+    made of in any case, where they are known.
     """
 
     step: np.ndarray
@@ -47,16 +48,22 @@ class SmoothStep(NamedTuple):
     towards: np.ndarray
     iterations: int
     made_of_rows: bool
+    alpha: np.ndarray | None
 
 
 class SmoothStepSystem(NamedTuple):
-    """System of a smooth Newton step: (diag(ridge) + R' diag(bends) R) step = -slope, at multipliers u."""
+    """System of a smooth Newton step: (diag(ridge) + R' diag(bends) R) step = -slope, at multipliers u.
+
+    `alpha` are numbers that the coefficients are made of, where iterations are to go along with them: these have to be
+    conjugate gradients in the metric of the ridge, but for a free bias.
+    """
 
     problem: LossColumn
     ridge: np.ndarray
     bends: np.ndarray
     u: np.ndarray
     slope: np.ndarray
+    alpha: np.ndarray | None
 
 
 def smooth_conjugate_gradient_step(
@@ -69,7 +76,7 @@ def smooth_conjugate_gradient_step(
     step) = R'(u - bends R p - F.bends R F^-1 r): what multipliers stand for, without a pass over the rows. The factor
     of the present second derivatives needs no iteration.
     """
-    problem, ridge, bends, u, slope = system
+    problem, ridge, bends, u, slope, alpha = system
     rows, y = problem.affine_stored, problem.y  # products of second derivatives do without the signs
     factor = inverse if isinstance(inverse, LossColumnFactor) else None
 
@@ -79,6 +86,8 @@ def smooth_conjugate_gradient_step(
     p, change, r = np.zeros_like(slope), np.zeros_like(u), -slope
     s = v = solve(r)
     rho = first = float(r @ s)
+    # Numbers that residual and direction are made of.
+    left = along = np.empty(0) if alpha is None else u - alpha
     enough, used = residual * residual * float(r @ r), 0
     while used < most and rho > energy * first and float(r @ r) > enough:
         q, product = rows.dot_and_adjoint(v, bends)
@@ -93,13 +102,18 @@ def smooth_conjugate_gradient_step(
         s, last = solve(r), rho
         rho = float(r @ s)
         v, used = s + (rho / last) * v, used + 1
+        if alpha is not None:
+            alpha = alpha + length * along
+            left = left - length * (along + y * (bends * q))
+            along = left + (rho / last) * along
         yield
     dz = y * change
     towards = u - bends * dz
     if factor is not None:
         q = problem.margins(s)
         p, dz, towards = p + s, dz + q, towards - factor.bends * q
-    return SmoothStep(cholesky.finite_cholesky_solution(p), dz, towards, used, factor is not None)
+    made = towards if factor is not None else alpha
+    return SmoothStep(cholesky.finite_cholesky_solution(p), dz, towards, used, factor is not None, made)
 
 
 def balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:

@@ -12,6 +12,7 @@ from hybrid_cases import LOSSES, OBJECTIVES
 
 import mdlearn
 from mdlearn.numerics import memory
+from mdlearn.solvers.hybrid.smooth import SmoothNewton
 
 
 def wide(m, d, entries, seed=0):
@@ -31,6 +32,20 @@ def test_no_matrix_over_columns(loss):
     assert model.certificate.converged
     warm = mdlearn.fit(OBJECTIVES[loss], X, y, C=3.0, tol=1e-8, warm_start=model)
     assert warm.certificate.converged
+
+
+@pytest.mark.parametrize("bias", ["free", "regularized", "none"])
+def test_steps_over_even_columns_know_what_coefficients_are_made_of(bias, monkeypatch):
+    """Iterations keep to what rows make: the first place that meets `tol` is the answer, not what multipliers make."""
+    X, y = wide(400, 6000, 20)
+    X = X[:, 200:]  # those that hardly any row lacks
+    seen, report = [], SmoothNewton.report
+    monkeypatch.setattr(SmoothNewton, "report", lambda newton: seen.append(newton) or report(newton))
+    model = mdlearn.fit("l2lr", X, y, lam=1e-5, bias=bias, tol=1e-6)
+    newton = seen[-1]
+    made = X.T @ (y * newton.alpha)
+    assert not newton.iterated and np.abs(made - newton.w[: X.shape[1]]).max() <= 1e-12 * np.abs(newton.w).max()
+    assert model.certificate.converged and np.allclose(X.T @ np.ravel(model.dual_coef_), np.ravel(model.coef_))
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
