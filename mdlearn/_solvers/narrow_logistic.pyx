@@ -90,14 +90,13 @@ cdef class NarrowLogistic:
             memcpy(row(self, BEST), row(self, U), self.m * sizeof(double))
             slope(self)
 
-    def steps(self, int most, double share):
-        """Make at most so many steps, until the gap is a share of what it is; return how many they were."""
+    def steps(self, int most, double tol, double least):
+        """Make so many steps, or until the gap is `tol` of the objective, or of `least`; return how many they were."""
         cdef int taken = 0
-        cdef double first = self.objective - self.bound
         with nogil:
             while taken < most and step(self):
                 taken += 1
-                if not self.objective - self.bound > share * first:
+                if not self.objective - self.bound > tol * max(fabs(self.objective), least):
                     break
         return taken
 

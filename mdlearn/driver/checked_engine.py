@@ -74,7 +74,8 @@ class CheckedEngine:
     def reports(self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], seeded: SeededRng) -> Steps:
         """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
         rng: Any = seeded.generator if self.solver.draws else None
-        return self._passed("iterate", problem, self.solver.iterate, form, problem.part, shared, options, rng)
+        given = (form, problem.part, shared, options, rng, *((self.tol,) if self.solver.takes_tol else ()))
+        return self._passed("iterate", problem, self.solver.iterate, *given)
 
     def _passed(
         self, method: str, problem: Problem | None, begin: Callable[..., Any], *given: Any

@@ -18,6 +18,8 @@ from mdlearn.data.features.kernel_features import Features
 from mdlearn.numerics.frozen_init import quick_init
 
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
+GAP_SHARE_AT_ZERO = 0.01
+"""Share of the objective at w = 0 that a gap is relative to where the objective itself is less."""
 AT_REST = 1e-13
 """Gap from which engines find nothing but other roundings: a tolerance below it is met by chance."""
 
@@ -119,7 +121,7 @@ def proven_gap(objective: float, lower: float, at_zero: float, hard: bool) -> fl
         return math.inf
     if gap <= 0.0:  # rounding alone makes it negative
         return 0.0
-    return gap / max(abs(objective), abs(lower) if hard else 0.01 * abs(at_zero), SMALLEST_NORMAL)
+    return gap / max(abs(objective), abs(lower) if hard else GAP_SHARE_AT_ZERO * abs(at_zero), SMALLEST_NORMAL)
 
 
 def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:

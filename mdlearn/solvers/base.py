@@ -129,6 +129,9 @@ class Solver:
     draws : bool
         Whether `iterate` draws random numbers. Not so: it gets None for its generator, whose making would cost as much
         as much of a small fit. Derived classes draw unless they say it anew.
+    takes_tol : bool
+        Whether `iterate` takes a last argument `tol`, the relative gap that is asked for: steps that would have to be
+        offered one by one need not be. A class with an `iterate` of its own says it anew.
     takes_blocks : bool
         Whether it goes over row blocks, epoch by epoch: it has `begin_blocks`, `over_block`, a `block_state`, and an
         option ``epochs``.
@@ -148,13 +151,16 @@ class Solver:
     offsets: ClassVar[bool] = False
     by_row: ClassVar[bool] = False
     draws: ClassVar[bool] = True
+    takes_tol: ClassVar[bool] = False
     takes_blocks: ClassVar[bool] = False
     block_state: ClassVar[type]
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         # Not inherited: an engine on top of one that draws nothing may draw.
-        cls.draws = vars(cls).get("draws", True)
+        own = vars(cls)
+        cls.draws = own.get("draws", True)
+        cls.takes_tol = own.get("takes_tol", cls.takes_tol and "iterate" not in own)
 
     def refusal(self, form: Any) -> str | None:
         """Return why this engine cannot take the form, or None when it can.

@@ -243,7 +243,7 @@ def narrow_steps(w, centre, counts, beta, alpha, z, dual, made_of, **given):
         alpha=made_of, kink=1.0, squared=False, growth=3.0, solved=0.2, close=1e-3, **given
     )
     newton.begin(w, centre, 0.5, counts, 2.0)
-    newton.steps(5, 0.1)
+    newton.steps(5, 0.0, 0.0)
     newton.point(w, beta, alpha, z, dual)
 
 
@@ -251,7 +251,7 @@ def narrow_logistic_steps(start, beta, alpha, made_of, w, **given):
     rest = {"free": True, "least_bend": 0.1, "full": 0.3, "close": 0.1, "rounding": 1e-13, "left_over": 1e-14}
     newton = narrow_logistic.NarrowLogistic(alpha=made_of, sharpness=2.0, kink=1.0, **rest, stride=1, far=0.1, **given)
     newton.begin(start)
-    newton.steps(5, 0.1)
+    newton.steps(5, 0.0, 0.0)
     newton.point(w, beta, alpha)
 
 

@@ -27,7 +27,7 @@ class Waiting:
     """An engine that offers a place, goes on, and ends with another one."""
 
     name = "waiting"
-    draws = True
+    draws, takes_tol = True, False
 
     def iterate(self, form, column, shared, options, rng):
         def place(value):
@@ -104,3 +104,32 @@ def test_a_time_limit_leaves_time_for_the_certificate_of_an_offer(cost, steps, m
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit" if cost > 1000.0 else "rounding"):
         model = mdlearn.fit("svm", X, y, solver="costly", time_limit=1000.0)
     assert engine.steps == steps and np.abs(model.duals).max() > 0
+
+
+class Told(Costly):
+    """An engine that wants to know the gap that is asked for."""
+
+    takes_tol = True
+
+    def iterate(self, form, column, shared, options, rng, tol):
+        type(self).tol = tol
+        return super().iterate(form, column, shared, options, rng)
+
+
+class Untold(Told):
+    """One on top of it with steps of its own, which says nothing of it."""
+
+    def iterate(self, form, column, shared, options, rng):
+        return Costly.iterate(self, form, column, shared, options, rng)
+
+
+def test_engines_that_say_so_are_told_the_gap_that_is_asked_for(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.integers(0, 2, 40)
+    assert type("Inherited", (Told,), {}).takes_tol
+    for engine in (Told, Untold):
+        monkeypatch.setattr(Told, "tol", None, raising=False)
+        monkeypatch.setitem(registry().solvers, "costly", engine)
+        with pytest.warns(mdlearn.ConvergenceWarning):
+            mdlearn.fit("svm", X, y, solver="costly", tol=1e-3)
+        assert engine.tol == (1e-3 if engine is Told else None)

@@ -12,6 +12,7 @@ import numpy as np
 
 from mdlearn._solvers import narrow_logistic, narrow_newton
 from mdlearn.forms.margin import Point
+from mdlearn.forms.proof import GAP_SHARE_AT_ZERO
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.hybrid.loss_column import ROOM, LossColumn, NarrowRows
 from mdlearn.solvers.hybrid.newton_start import (
@@ -39,37 +40,38 @@ NARROW_SOLVED = 0.2
 """Share of the gap that the squared slope may have when multipliers move on. Passes are cheap: 10 sets, svm and ldm, C
 from 0.01 to 10 took 0.93 of the time with a fourth of it at a gap of 1e-4, and the same at 1e-2."""
 NO_MARGINS = np.empty(0)
-NARROW_STEPS, WORTH_OFFER = 20, 0.5
-"""Most steps from one offer to the next, and the share of the gap at which there is one before."""
+NARROW_STEPS = 20
+"""Most steps from one offer to the next."""
 
 
 class NarrowSteps(ABC):
-    """Newton steps of the hybrid solver on a loss column over narrow rows, in compiled code."""
+    """Newton steps of the hybrid solver on a loss column over narrow rows, in compiled code.
+
+    Attributes
+    ----------
+    objective, lower_bound : float
+        Objective at the coefficients, and bound of the best multipliers so far.
+    """
 
     newton: narrow_newton.NarrowNewton | narrow_logistic.NarrowLogistic
 
-    def __init__(self, problem: LossColumn) -> None:
-        self.problem, n, m = problem, problem.width, problem.n_rows
+    def __init__(self, problem: LossColumn, tol: float = 0.0) -> None:
+        self.problem, self.tol, n, m = problem, tol, problem.width, problem.n_rows
         self.most_steps = int(min(max(CALL_OPERATIONS / (m * n * (4.0 + 0.25 * n)), 1.0), NARROW_STEPS))
-
-    @property
-    def objective(self) -> float:
-        """Objective at the coefficients."""
-        return self.newton.objective
-
-    @property
-    def lower_bound(self) -> float:
-        """Bound of the best multipliers so far."""
-        return self.newton.bound
 
     @property
     def gap(self) -> float:
         """Objective less bound."""
-        return self.newton.objective - self.newton.bound
+        return self.objective - self.lower_bound
 
     def steps(self) -> Generator[int, None, None]:
-        """Go on; yield the number of steps to every new place. Ends where none leads on."""
-        while taken := self.newton.steps(self.most_steps, WORTH_OFFER):
+        """Go on, and yield numbers of steps: as many as a heartbeat may take, or to a gap that meets `tol`.
+
+        Ends where none leads on.
+        """
+        newton, least = self.newton, GAP_SHARE_AT_ZERO * abs(self.problem.column.at_zero)
+        while taken := newton.steps(self.most_steps, self.tol, least):
+            self.objective, self.lower_bound = newton.objective, newton.bound
             yield taken
 
     @abstractmethod
@@ -92,8 +94,8 @@ class NarrowLogisticSteps(NarrowSteps):
 
     newton: narrow_logistic.NarrowLogistic
 
-    def __init__(self, problem: LossColumn, rows: NarrowRows, free: bool) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: LossColumn, rows: NarrowRows, free: bool, tol: float = 0.0) -> None:
+        super().__init__(problem, tol)
         column, (n, m) = problem.column, rows.T.shape
         sharpness = float(column.terms[0].alpha)  # type: ignore[union-attr]
         fresh = column.start is None
@@ -119,6 +121,7 @@ class NarrowLogisticSteps(NarrowSteps):
             FAR_FALL,
         )
         self.newton.begin(newton_start_coefficients(problem))
+        self.objective, self.lower_bound = self.newton.objective, self.newton.bound
 
     def steps(self) -> Generator[int, None, None]:
         """Go on, until steps crawl."""
@@ -137,8 +140,10 @@ class NarrowHinges(NarrowSteps):
 
     newton: narrow_newton.NarrowNewton
 
-    def __init__(self, problem: LossColumn, rows: NarrowRows, begun: NewtonStartEnvelopes | None = None) -> None:
-        super().__init__(problem)
+    def __init__(
+        self, problem: LossColumn, rows: NarrowRows, begun: NewtonStartEnvelopes | None = None, tol: float = 0.0
+    ) -> None:
+        super().__init__(problem, tol)
         column, n = problem.column, rows.T.shape[0]
         A, L, self.pulled = rows.quadratic(column)
         if column.kappa == 0:
@@ -164,17 +169,15 @@ class NarrowHinges(NarrowSteps):
             NARROW_SOLVED,
             SQUARED_LINE if soft else HINGE_LINE,
         )
+        w, centre, steepness = None, caps, 0.0
         if begun is not None:
-            self.newton.begin(begun.w, begun.centre, 1.0, column.counts, begun.steepness)
-            return
-        if column.start is not None:
+            w, centre, steepness, _ = begun
+        elif column.start is not None:
             w, centre, steepness = warm_newton_start_envelopes(problem)
-            self.newton.begin(w, centre, 1.0, column.counts, steepness)
-            return
-        steepness = 0.0
-        if not soft:
+        elif not soft:
             steepness = (STEEPNESS if newton_start_margin_reach(problem) > FLAT else FLAT_STEEPNESS) * float(caps.max())
-        self.newton.begin(None, caps, 0.5, column.counts, steepness)
+        self.newton.begin(w, centre, 0.5 if w is None else 1.0, column.counts, steepness)
+        self.objective, self.lower_bound = self.newton.objective, self.newton.bound
 
     def point(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Coefficients, multipliers, and what the coefficients are made of."""

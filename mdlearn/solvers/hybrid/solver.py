@@ -69,6 +69,7 @@ class Hybrid(Solver):
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "logistic"})
     draws: ClassVar[bool] = False
     by_row: ClassVar[bool] = True
+    takes_tol: ClassVar[bool] = True
 
     def refusal(self, form: Any) -> str | None:
         """Refuse all but explicit rows as arrays, with one term that falls with the margin; return why, or None."""
@@ -154,26 +155,31 @@ class Hybrid(Solver):
         return before
 
     def iterate(
-        self, form: MarginForm, column: Column, shared: ColumnParts, options: dict[str, Any], rng: np.random.Generator
+        self,
+        form: MarginForm,
+        column: Column,
+        shared: ColumnParts,
+        options: dict[str, Any],
+        rng: np.random.Generator,
+        tol: float = 0.0,
     ) -> Steps:
         """Offer a place per sweep and Newton step, and report some of them."""
-        try:
-            problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
-            places = SweepOffers(problem)
-            logistic = column.terms[0].kind == "logistic"
-            if suits_narrow_loss_column(shared.rows, logistic):
-                yield from _hybrid_newton_steps((yield from _hybrid_narrow_steps(problem, shared, places)), places)
-                return
-            if logistic:
-                problem.quadratic = yield from shared.quadratic(column)
-                yield from _hybrid_newton_steps((yield from newton_start.logistic_newton_start(problem)), places)
-                return
-            if whitening_pays(problem, len(form.columns)):
-                problem = yield from whitened_column(problem, shared)
-            begun = yield from self._through_weaker(problem, shared, places)
-            yield from _hybrid_newton_steps(begun, places)
-        except NotPositiveDefinite:
-            return
+        problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
+        places = SweepOffers(problem)
+        narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
+        begun = _hybrid_narrow_steps(problem, shared, places, tol) if narrow else self._wide(form, problem, shared, places)
+        return _hybrid_newton_steps(begun, places)
+
+    def _wide(
+        self, form: MarginForm, problem: LossColumn, shared: ColumnParts, places: SweepOffers
+    ) -> Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton]:
+        """Where Newton steps over rows of many columns begin."""
+        if problem.column.terms[0].kind == "logistic":
+            problem.quadratic = yield from shared.quadratic(problem.column)
+            return (yield from newton_start.logistic_newton_start(problem))
+        if whitening_pays(problem, len(form.columns)):
+            problem = yield from whitened_column(problem, shared)
+        return (yield from self._through_weaker(problem, shared, places))
 
     def _through_weaker(
         self, problem: LossColumn, shared: ColumnParts, places: SweepOffers
@@ -212,35 +218,41 @@ class Hybrid(Solver):
 
 
 def _hybrid_narrow_steps(
-    problem: LossColumn, shared: ColumnParts, places: SweepOffers
+    problem: LossColumn, shared: ColumnParts, places: SweepOffers, tol: float
 ) -> Generator[Report | Offer | None, Any, NarrowSteps]:
     """Where compiled steps over narrow rows begin: at a start, at 0, or where sweeps leave off."""
     column, begun = problem.column, None
     if column.terms[0].kind == "logistic":
-        return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free")
+        return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free", tol)
     if newton_start.sweeps_beat_newton_start(problem):
         descent = DualDescent(problem, partial(shared.quadratic, column))
         yield from sweep_until_newton(descent, places)
         begun = newton_start.newton_start_after_sweeps(descent)
-    return NarrowHinges(problem, shared.narrow, begun)
+    return NarrowHinges(problem, shared.narrow, begun, tol)
 
 
-def _hybrid_newton_steps(newton: SemismoothNewton | SmoothNewton | NarrowSteps, places: SweepOffers) -> Steps:
-    """Offer the hybrid solver's point after every Newton step; end where steps lead on no more."""
+def _hybrid_newton_steps(
+    begun: Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton | NarrowSteps], places: SweepOffers
+) -> Steps:
+    """Offer the hybrid solver's point where Newton steps begin, and after each; end where they lead on no more."""
     lowest, highest, stalled = math.inf, -math.inf, 0
-    make, objective, bound = newton.report, newton.objective, newton.lower_bound
-    yield places.offered(objective, bound, make)
-    for new in newton.steps():
-        if not new:
-            yield None
-            continue
-        objective, bound = newton.objective, newton.lower_bound
+    try:
+        newton = yield from begun
+        make, objective, bound = newton.report, newton.objective, newton.lower_bound
         yield places.offered(objective, bound, make)
-        # Bounds fall when multipliers move on, and rise again: the gap alone says nothing.
-        level = PROGRESS * abs(objective)
-        progress = objective < lowest - level or bound > highest + level
-        stalled = 0 if progress else stalled + 1
-        lowest, highest = min(lowest, objective), max(highest, bound)
-        if stalled >= STALLED:
-            break
-    yield places.offered(newton.objective, newton.lower_bound, make, due=True)
+        for new in newton.steps():
+            if not new:
+                yield None
+                continue
+            objective, bound = newton.objective, newton.lower_bound
+            yield places.offered(objective, bound, make)
+            # Bounds fall when multipliers move on, and rise again: the gap alone says nothing.
+            level = PROGRESS * abs(objective)
+            progress = objective < lowest - level or bound > highest + level
+            stalled = 0 if progress else stalled + 1
+            lowest, highest = min(lowest, objective), max(highest, bound)
+            if stalled >= STALLED:
+                break
+        yield places.offered(newton.objective, newton.lower_bound, make, due=True)
+    except NotPositiveDefinite:
+        return

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Point
+from mdlearn.forms.proof import proven_gap
 from mdlearn.solvers.base import Offer, Report, Steps
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
 from mdlearn.solvers.hybrid.face import LARGEST_FACE
@@ -46,7 +47,7 @@ class SweepOffers:
 
     def __init__(self, problem: LossColumn) -> None:
         sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * problem.n_rows
-        self.column, self.count = problem.column, 0
+        self.at_zero, self.hard, self.count = problem.column.at_zero, problem.column.hard, 0
         self.per_report = max(OFFERS_PER_REPORT, math.ceil(REPORT_OPERATIONS / sweep))
 
     def offered(
@@ -56,7 +57,7 @@ class SweepOffers:
         self.count += 1
         if due or self.count % self.per_report == 0:
             return make()
-        return Offer(make, self.column.relative_gap(objective, lower_bound))
+        return Offer(make, proven_gap(objective, lower_bound, self.at_zero, self.hard))
 
 
 def sweep_until_newton(descent: DualDescent, places: SweepOffers) -> Steps:

@@ -114,6 +114,7 @@ def test_the_bound_of_a_logistic_step_does_not_lag(bias):
     """Multipliers that a step leads to say more than those at its end, whose gap is half of the squared slope."""
     problem, parts, R = column_of("logistic", 120, 6, weight=5.0, bias=bias)
     newton, column, seen = NarrowLogisticSteps(problem, parts.narrow, bias == "free"), problem.column, 0
+    newton.most_steps = 1
     for _ in zip(range(6), newton.steps()):
         point = newton.report().point
         w, held = np.append(point.coef, point.intercept), slice(None, -1) if bias == "free" else slice(None)
@@ -215,7 +216,7 @@ def test_a_sample_that_misses_heavy_rows_grows():
     newton = NarrowHinges(*rare_and_heavy(10.0, (HingeTerm(1.0),))).newton
     taken = 0
     while taken < 60 and not newton.objective - newton.bound <= 1e-3 * newton.objective:
-        taken += newton.steps(1, 0.5)
+        taken += newton.steps(1, 0.0, 0.0)
     assert taken <= 30  # 7; 232 without
 
 
@@ -224,7 +225,7 @@ def test_logistic_steps_leave_a_sample_that_misses_heavy_rows():
     newton = NarrowLogisticSteps(*rare_and_heavy(100.0, (LogisticTerm(100.0),)), False).newton
     taken = 0
     while taken < 60 and not newton.objective - newton.bound <= 1e-3 * newton.objective:
-        taken += newton.steps(1, 0.5)
+        taken += newton.steps(1, 0.0, 0.0)
     assert taken <= 20  # 4; more than 400 without
 
 
@@ -404,3 +405,18 @@ def test_a_start_is_not_begun_from_zero():
     first = mdlearn.fit("svm", X, y, tol=1e-10, solver="hybrid")
     again = mdlearn.fit("svm", X, y, tol=1e-9, solver="hybrid", warm_start=first)
     assert len(again.history) == 1 and again.certificate.converged
+
+
+@pytest.mark.parametrize("kind", ["hinge", "squared", "logistic"])
+def test_steps_go_on_until_the_gap_meets_tol(kind):
+    problem, parts, _ = column_of(kind, 300, 8, weight=5.0)
+    if kind == "logistic":
+        newton = NarrowLogisticSteps(problem, parts.narrow, False, tol=1e-3)
+    else:
+        newton = NarrowHinges(problem, parts.narrow, tol=1e-3)
+    gap = problem.column.relative_gap
+    assert gap(newton.objective, newton.lower_bound) > 1e-2
+    next(newton.steps())
+    assert gap(newton.objective, newton.lower_bound) <= 1e-3
+    # Steps on squared hinges find all free rows at once.
+    assert kind == "squared" or gap(newton.objective, newton.lower_bound) > 1e-9
