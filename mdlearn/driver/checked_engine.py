@@ -109,14 +109,14 @@ class CheckedEngine:
                 if step is None:
                     step = waiting
                 waiting = None
-                yield None if step is None or problem is None else self._checked(step, problem)
+                if step is None or problem is None:
+                    yield None
+                elif isinstance(step, Offer):
+                    yield Offer(partial(self._made, step.make, problem), step.gap, step.seconds)
+                else:
+                    yield self._check(step, problem)
         finally:
             work.close()
-
-    def _checked(self, step: Any, problem: Problem) -> Report | Offer:
-        if isinstance(step, Offer):
-            return Offer(partial(self._made, step.make, problem), step.gap, step.seconds)
-        return self._check(step, problem)
 
     def _made(self, make: Callable[[], Report], problem: Problem) -> Report:
         return self._check(

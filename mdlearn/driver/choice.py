@@ -38,6 +38,8 @@ class Choice(NamedTuple):
     engine: Solver | None = None
 
 
+NO_KINDS: frozenset[str] = frozenset()
+"""Kinds of loss terms of a form that declares none."""
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 """Options of a caller who gives none to the engine that is chosen."""
 
@@ -52,7 +54,7 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
     named = problems_of(form)[0].engine if type(form) is not MarginForm and isinstance(form, Problem | Several) else ""
     if named:
         return Choice(named, "the engine that this kind of problem names", {})
-    kinds, sort = frozenset[str](), (False, False, False)
+    kinds, sort = NO_KINDS, (False, False, False)
     if isinstance(form, MarginForm):
         kinds, sort = form.kinds, (type(form.features) is not LinearFeatures, form.ridge == 0, form.penalised)
     unasked, candidates = _engines_to_ask(tuple(engines), kinds, sort)

@@ -258,8 +258,9 @@ class Driver(LimitedRun):
 
     def _with_rest(self, solved: list[_Solved | None], works: list[Work], later: LaterProblems | None) -> list[_Solved]:
         """Answer for the problems whose turn did not come: tens of thousands may be left, of which nothing is made."""
-        found, blanks = list[_Solved](), None
+        found: list[_Solved] = []
         equal: dict[tuple[int, float], _Solved | None] = {}
+        blanks = None
         for j, one in enumerate(solved):
             if one is None and later is not None and j:
                 size = later.size(j)

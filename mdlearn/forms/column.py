@@ -163,6 +163,8 @@ class Column:
     @kept
     def steepest_slopes(self) -> float:
         """Largest sum of the slopes of all terms but squared ones; infinity where a slope has no bound."""
+        if self.by_row is None and self.kinds.isdisjoint(("given", "native")):
+            return self.total * sum([t.weight for t in self.terms if t.kind != "squared"])
         return sum([float(cap.sum()) for t, cap in zip(self.terms, self.caps) if t.kind != "squared"])
 
     @kept
@@ -189,9 +191,10 @@ class Column:
         return self._by_terms([t.softness(own) for t, own in self.shares])
 
     def _by_terms(self, found: list[np.ndarray]) -> np.ndarray:
-        """Numbers of all terms in all rows as one array, shape (T, m)."""
+        """Numbers of all terms in all rows as one array that nobody writes to, shape (T, m)."""
         whole = found[0][None] if len(found) == 1 else np.array(found).reshape(-1, self.y.shape[0])
-        return read_only_rows(whole)
+        whole.setflags(write=False)
+        return whole
 
     @kept
     def table(self) -> np.ndarray | None:
@@ -199,7 +202,8 @@ class Column:
         if self.hard or not self.level or self.by_row is not None:
             return None
         table = table_of_terms(self.terms)
-        return read_only_rows(table) if 0 < len(table) == len(self.terms) else None
+        table.setflags(write=False)
+        return table if 0 < len(table) == len(self.terms) else None
 
     @kept
     def kinks(self) -> np.ndarray:

@@ -225,6 +225,7 @@ class ProvenZeros:
         return Solution(self.coef, self.none, alpha, beta, self.none, certificate)
 
 
+@quick_init
 @dataclass(frozen=True)
 class State:
     """State of a fit's proof at one report: what a callback sees, and one record of a model's history.

@@ -123,24 +123,25 @@ def stored_coefficients(
 ) -> StoredCoefficients:
     """Coefficients, dual coefficients and intercepts of solutions, in the type of the model to build."""
     coef = alpha = None
-    if solutions[0].coef is not None:
-        coef = to_type(joined_solution_values([s.coef for s in solutions], single=1), dtype)
-    if not [s for s in solutions if s.alpha is None]:
-        alpha = _values_over_all_rows([s.alpha for s in solutions], places, n, dtype)[:, 0]
-    return StoredCoefficients(coef, alpha, to_type(joined_solution_values([s.intercept for s in solutions]), dtype))
+    coefs, alphas, intercepts = zip(*[(s.coef, s.alpha, s.intercept) for s in solutions])
+    if coefs[0] is not None:
+        coef = to_type(joined_solution_values(coefs, single=1), dtype)
+    if not [one for one in alphas if one is None]:
+        alpha = _values_over_all_rows(alphas, places, n, dtype)[:, 0]
+    return StoredCoefficients(coef, alpha, to_type(joined_solution_values(intercepts), dtype))
 
 
-def joined_solution_values(values: list[Any], single: int = 0) -> np.ndarray:
+def joined_solution_values(values: Sequence[Any], single: int = 0) -> np.ndarray:
     """Values of all solutions for the model to build, joined; those of one column have `single` dimensions."""
     return np.array(values) if getattr(values[0], "ndim", 0) == single else np.concatenate(values)
 
 
 def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.ndarray:
     """Whether the models to build use each of the caller's n rows, by dual coefficients, else by multipliers."""
+    if len(solutions) == 1 and places[0].shape[0] == n and getattr(solutions[0].alpha, "ndim", 0) == 1:
+        return np.asarray(solutions[0].alpha != 0)
     alike = not [s for s in solutions if s.alpha is None]
     values = [solution.alpha if alike else solution.beta for solution in solutions]
-    if len(values) == 1 and values[0].ndim == 1 and places[0].shape[0] == n:
-        return np.asarray(values[0] != 0)
     if have_few_values_of_all_rows(values, places, n):
         stacked = np.array(values)
         return np.asarray(stacked.any(axis=tuple(range(stacked.ndim - 1))))
@@ -155,15 +156,17 @@ def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: i
     return used
 
 
-def have_few_values_of_all_rows(values: list[np.ndarray], places: Sequence[np.ndarray], n: int) -> bool:
+def have_few_values_of_all_rows(values: Sequence[np.ndarray], places: Sequence[np.ndarray], n: int) -> bool:
     """Whether solutions' arrays for the model to build are alike, few, and of all rows: they go together then."""
     shape = values[0].shape
     if len(values) * values[0].size > FEW_VALUES:
         return False
+    if len(values) == 1:
+        return places[0].shape[0] == n
     return not [at for one, at in zip(values, places) if one.shape != shape or at.shape[0] != n]
 
 
-def nonzero_solution_arrays(values: list[np.ndarray]) -> list[int]:
+def nonzero_solution_arrays(values: Sequence[np.ndarray]) -> list[int]:
     """Positions of solutions' arrays that are not all 0, for the model to build; a shared one is read once."""
     if len(values) == 1:
         return [0] if values[0].size else []
@@ -189,13 +192,14 @@ def _attributes_of_features(solutions: list[Any], pairs: bool) -> dict[str, Any]
 
 
 def _values_over_all_rows(
-    values: list[np.ndarray], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any], towards_zero: bool = False
+    values: Sequence[np.ndarray], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any], towards_zero: bool = False
 ) -> np.ndarray:
     """Values over some rows as (p, T, n) over all of the caller's rows, in `dtype`, for the model to build."""
     first = values[0]
     each, terms = first.shape[0] if first.ndim > 2 else 1, first.shape[-2] if first.ndim > 1 else 1
     if each == 1 and have_few_values_of_all_rows(values, places, n):
-        return to_type(np.array(values).reshape(len(values), terms, n), dtype, towards_zero)
+        together = np.array(first) if len(values) == 1 else np.array(values)
+        return to_type(together.reshape(len(values), terms, n), dtype, towards_zero)
     out = np.zeros((each * len(values), terms, n), dtype)
     for i in nonzero_solution_arrays(values):  # zeros are there already
         at = places[i]

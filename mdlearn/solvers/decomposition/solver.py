@@ -11,7 +11,6 @@ import numpy as np
 
 from mdlearn.data.features.gram import DIFFERENCES_LENGTH, SINGLE_ROW_LENGTH
 from mdlearn.data.features.kernel_features import KernelFeatures
-from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_number
 from mdlearn.forms.certificates.dual import dual_multipliers_with_sums
 from mdlearn.forms.margin import Column, MarginForm, Point
@@ -84,6 +83,7 @@ class KernelDecomposition(Solver):
         "no matrix of all rows"
     )
 
+    claims_only: ClassVar[str] = "other features"
     offsets: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
     options: ClassVar[dict[str, Any]] = {"cache": memory.CACHE_BYTES}
@@ -107,7 +107,7 @@ class KernelDecomposition(Solver):
 
     def claims(self, form: Any) -> Claim | None:
         """Columns of a kernel as multipliers change: the fewer the gentler the loss, unless a path has the matrix."""
-        if isinstance(form.features, LinearFeatures) or self.refusal(form) is not None:
+        if self.refusal(form) is not None:
             return None
         stiffness = kernel_stiffness(form)
         rows, told = float(MATRIX_ROWS), "kernel with many rows: working sets, no matrix of all rows"

@@ -230,6 +230,8 @@ class LossColumn:
     kink : float
     n_rows, width : int
         Number of rows, and of coefficients.
+    soft : bool
+        Whether the hinges are squared.
     factors : dict
         Factors at w = 0, which columns share.
     """
@@ -244,17 +246,12 @@ class LossColumn:
         self.declared = column
         self.y = column.y
         self.caps, self.softness, self.kink = column.caps[0], column.softness[0], float(column.thresholds[0])
-        self.n_rows, self.width = self.caps.shape[0], rows.width
+        self.n_rows, self.width, self.soft = self.caps.shape[0], rows.width, column.terms[0].kind == "squared"
 
     @kept
     def affine_stored(self) -> AffineRows:
         """The rows as passes over all of them go: without zeros where these are many."""
         return AffineRows(self.stored, self.rows.constant)
-
-    @kept
-    def soft(self) -> bool:
-        """Whether the hinges are squared."""
-        return self.column.terms[0].kind == "squared"
 
     @kept
     def pulled(self) -> np.ndarray | None:
@@ -345,7 +342,7 @@ class LossColumn:
     @kept
     def nothing(self) -> np.ndarray:
         """Numbers that w = 0 is made of."""
-        return -self.column.pull
+        return -self.column.pull if self.column.pulled else np.zeros(self.n_rows)
 
     def from_sample(
         self, before: np.ndarray, some: LossColumn, alpha: np.ndarray, kept: float, step: int

@@ -16,13 +16,10 @@ from mdlearn.forms.proof import GAP_SHARE_AT_ZERO
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.hybrid.loss_column import ROOM, LossColumn, NarrowRows
 from mdlearn.solvers.hybrid.newton_start import (
-    FLAT,
-    FLAT_STEEPNESS,
-    STEEPNESS,
     NewtonStartEnvelopes,
     newton_start_coefficients,
-    newton_start_margin_reach,
     newton_start_row_weights,
+    steepness_of_newton_start_at_zero,
     warm_newton_start_envelopes,
 )
 from mdlearn.solvers.hybrid.row_envelopes import CALL_OPERATIONS, HINGE_LINE, SQUARED_LINE
@@ -175,7 +172,7 @@ class NarrowHinges(NarrowSteps):
         elif column.start is not None:
             w, centre, steepness = warm_newton_start_envelopes(problem)
         elif not soft:
-            steepness = (STEEPNESS if newton_start_margin_reach(problem) > FLAT else FLAT_STEEPNESS) * float(caps.max())
+            steepness = steepness_of_newton_start_at_zero(problem)
         self.newton.begin(w, centre, 0.5 if w is None else 1.0, column.counts, steepness)
         self.objective, self.lower_bound = self.newton.objective, self.newton.bound
 

@@ -117,7 +117,7 @@ class Hybrid(Solver):
         elif smooth:
             if m <= min(GRAM_STEP_ROWS, d):
                 operations = STEPS_OF_A_FIT * (GRAM_STEP_ROWS * entries + m)
-        elif MANY_COLUMNS < d <= m and "hinge" in form.kinds and not any(one.kappa > 0 for one in form.columns):
+        elif MANY_COLUMNS < d <= m and "hinge" in form.kinds and not form.varied:
             if not worth_csr_copy(rows):
                 operations = STEPS_OF_A_FIT * (newton_start.ROWS_PER_COLUMN * float(d) ** 3 + m)
         return Claim(operations, "one hinge or logistic loss a row: coordinate descent, then Newton steps")
@@ -129,7 +129,7 @@ class Hybrid(Solver):
         copies = 0.0 if form.features.rows.sparse else min(8.0 * m * d, COPY_BYTES)
         smooth = "logistic" in form.kinds
         matrices = 2 if not smooth else 4 if d < PRECONDITIONER_COLUMNS else 0  # else the diagonal
-        varied = any(one.kappa > 0 for one in form.columns)
+        varied = form.varied
         small = d < WHITENED_COLUMNS and m * (d + 1) ** 2 <= len(form.columns) * MOST_WHITENING
         shared = copies if varied and small else 0.0
         own = 16.0 * m * (d + 1) if varied and metric_fits(m, d + 1) else shared  # twice: whitened rows grow
@@ -167,8 +167,9 @@ class Hybrid(Solver):
         problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
         places = SweepOffers(problem)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
-        begun = _hybrid_narrow_steps(problem, shared, places, tol) if narrow else self._wide(form, problem, shared, places)
-        return _hybrid_newton_steps(begun, places)
+        if narrow:
+            return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places, tol), places)
+        return _hybrid_newton_steps(self._wide(form, problem, shared, places), places)
 
     def _wide(
         self, form: MarginForm, problem: LossColumn, shared: ColumnParts, places: SweepOffers
