@@ -10,8 +10,8 @@ import pytest
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.certificates import certified_solution, one_pass
-from mdlearn.forms.certificates.one_pass import one_pass_of_multipliers, values_in_one_pass
+from mdlearn.forms.certificates import certified_solution
+from mdlearn.forms.certificates.certified_solution import one_pass_of_multipliers, values_in_one_pass
 from mdlearn.forms.column import Column
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import MarginForm, Point
@@ -235,7 +235,7 @@ def test_coefficients_come_with_what_they_are_made_of():
     form, column, point = problem("hinge", "regularized")
     for coef, own in ((point.coef, None), (None, point.alpha), (point.coef[1:], point.alpha)):
         with pytest.raises(ValueError, match="do not fit the rows"):
-            one_pass._one_pass_values(form, column, point, coef, own)
+            certified_solution._one_pass_values(form, column, point, coef, own)
 
 
 @pytest.mark.parametrize("case", ["svm", "lsvm", "ldm", "weights", "tight"])
@@ -265,7 +265,7 @@ def test_multipliers_are_certified_as_step_by_step(case, monkeypatch):
 def test_rows_of_other_kinds_are_left_to_others(change, monkeypatch):
     X, y = rows_of_two_kinds()
     seen = []
-    monkeypatch.setattr(one_pass.point_values, "values", lambda *given: seen.append(given))
+    monkeypatch.setattr(certified_solution.point_values, "values", lambda *given: seen.append(given))
     assert mdlearn.fit("svm", change(X), y, tol=1e-4).certificate.converged
     assert not seen
 

@@ -18,14 +18,15 @@ from __future__ import annotations
 
 import math
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
+from mdlearn._solvers import point_values
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.certificates.dual import Dual, feasible_dual, feasible_variance_dual
-from mdlearn.forms.certificates.one_pass import one_pass_of_multipliers, values_in_one_pass
-from mdlearn.forms.certificates.primal import improved_primal, primal
-from mdlearn.forms.certificates.representer import representer
+from mdlearn.forms.certificates.primal import MISSED_BY_ROUNDING, improved_primal, primal, primal_growth_of_margin
+from mdlearn.forms.certificates.representer import EPS, ROUNDED_SUM, representer
 from mdlearn.forms.certificates.rounding import (
     certain_point,
     rounded,
@@ -35,17 +36,17 @@ from mdlearn.forms.certificates.rounding import (
     unseen_rounding_share,
 )
 from mdlearn.forms.certificates.without_ridge import cheap_without_ridge, doubt_without_ridge
-from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.margin import BIASES, Column, MarginForm, Point
 from mdlearn.forms.proof import AT_REST, Solution, judge
 
 ROUNDING_OF_VALUES = 1e-14
 """Relative difference of two objective values that rounding makes."""
 BLURRED_BOUND = 1e-10
 """Relative error of a bound from which it is computed anew."""
-
-
 OWN_FIRST = 1e-8
 """Gap down to which coefficients of an engine's own are certified before those that multipliers stand for."""
+ONE_PASS_ROWS = 8000
+"""Rows up to which one pass is cheaper than products by BLAS and a call for every value, from three columns on."""
 Proven = tuple[Dual, Solution]
 """What multipliers say, and the certificate of their representer."""
 
@@ -285,3 +286,84 @@ def _certified_as_stored(
     norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if np.count_nonzero(coef) else 0.0
     w, alpha = form.features.to_model(coef, alpha)
     return Solution(w, intercept, alpha, proof.beta, norm, certificate, at_limit, form.features.attributes())
+
+
+class OnePassValues(NamedTuple):
+    """Values of a certificate by one pass over explicit rows.
+
+    Attributes
+    ----------
+    primal : (float, ndarray of shape (d,), float)
+        Objective, coefficients and intercept.
+    proof : Dual
+    own : ndarray of shape (m,)
+        Dual coefficients of the coefficients.
+    """
+
+    primal: tuple[float, np.ndarray, float]
+    proof: Dual
+    own: np.ndarray
+
+
+def values_in_one_pass(form: MarginForm, column: Column, point: Point) -> OnePassValues | None:
+    """Values for the certificate of a point with coefficients and dual ones of its own; None: this pass cannot tell.
+
+    So where rows are no small array by rows, where terms differ from row to row, where the coefficients are not those
+    that the dual ones make, or where margins just miss a threshold.
+    """
+    if form.bias == "free" and (column.kappa > 0 or column.kinds == {"hinge"}):
+        return None
+    # Copies: the engine may go on writing into its arrays, for the next column.
+    return _one_pass_values(form, column, point, np.array(point.coef, float), np.array(point.alpha, float))
+
+
+def one_pass_of_multipliers(form: MarginForm, column: Column, point: Point) -> OnePassValues | None:
+    """Values in one pass for the certificate of a point's multipliers, and of the coefficients that these stand for.
+
+    None as for `values_in_one_pass`, and where the intercept is free, or may be better than theirs.
+    """
+    moved = point.coef is None and point.intercept != 0.0
+    if form.ridge == 0 or form.bias == "free" or (form.bias == "regularized" and moved):
+        return None
+    return _one_pass_values(form, column, point, None, None)
+
+
+def _one_pass_values(
+    form: MarginForm, column: Column, point: Point, coef: np.ndarray | None, own: np.ndarray | None
+) -> OnePassValues | None:
+    """Values in one pass over explicit rows: of coefficients and what they are made of, or of multipliers alone."""
+    features, terms = form.features, column.table
+    if terms is None or type(features) is not LinearFeatures or features.ridge is not None:
+        return None
+    rows = features.rows.whole
+    if features.dtype != np.float64 or type(rows) is not np.ndarray or not rows.flags.c_contiguous:
+        return None
+    m, d = rows.shape
+    if m > ONE_PASS_ROWS:
+        return None
+    beta, alpha, z, sums = np.array(point.beta, float), np.empty(m), np.empty(m), np.empty((3, d))
+    objective, intercept, lower, least, missed = point_values.values(
+        rows,
+        np.ascontiguousarray(column.y),
+        np.ascontiguousarray(column.counts),
+        column.caps,
+        terms,
+        column.total,
+        column.variance,
+        column.mean,
+        BIASES.index(form.bias),
+        coef,
+        float(point.intercept),
+        own,
+        np.ascontiguousarray(point.sigma, float),
+        beta,
+        alpha,
+        z,
+        sums,
+    )
+    if coef is None or own is None:
+        coef, own = sums[0], alpha
+    short = "logistic" not in column.kinds and primal_growth_of_margin(column, least, MISSED_BY_ROUNDING) != 1.0
+    if short or not missed <= (ROUNDED_SUM * EPS) ** 2 or not np.count_nonzero(coef):
+        return None
+    return OnePassValues((objective, coef, intercept), Dual(lower, alpha, beta, sums[0]), own)
