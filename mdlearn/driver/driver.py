@@ -133,13 +133,16 @@ class Driver(LimitedRun):
             first.features.ask_at_once()
         try:
             if later is None:
-                shared = self._prepare(first)
+                self.late()
+                shared = self._watched(self._preparation(first, 0), cut=True)
                 works = [self._problem(first, problem, j, shared) for j, problem in enumerate(problems)]
             else:
                 works = [self._alone(_ready_form(first), 0), *(self._alone(later.make(j), j) for j in range(1, count))]
-            solved = self._with_rest(self._all(works, at_once), works, later)
-            solutions = [one.solution for one in solved]
-            proofs, scales = [one.certificate for one in solutions], [(one.at_zero, one.hard) for one in solved]
+            told = [
+                (one.solution, one.solution.certificate, (one.at_zero, one.hard))
+                for one in self._all(works, at_once, later)
+            ]
+            solutions, proofs, scales = map(list, zip(*told))
             certificate = combine_proofs(proofs, scales, self.limits.tol)
             if progress is not None and certificate.converged:
                 progress.complete()
@@ -196,17 +199,6 @@ class Driver(LimitedRun):
                 problem.begin(given)
         return problems
 
-    def _prepare(self, form: Form) -> Any:
-        work = self._preparation(form, 0)
-        try:
-            while not self.late():
-                next(work)
-                self.beat()
-        except StopIteration as done:
-            return done.value
-        work.close()
-        return None
-
     def _preparation(self, form: Form, j: int) -> Generator[None, None, Any]:
         """Prepare what columns of a form share, from what those of another form over the same features have shared."""
         known, place = self.prepared, (j, self.solver.name)
@@ -224,40 +216,20 @@ class Driver(LimitedRun):
         order = min(form.features.n_rows, form.features.width)
         return remaining == np.inf or eigh_seconds(order) < remaining
 
-    def _all(self, works: list[Work], at_once: int) -> list[_Solved | None]:
+    def _all(self, works: list[Work], at_once: int, later: LaterProblems | None) -> list[_Solved]:
         """Solve the problems, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread.
 
-        Those whose turn does not come before the end are None.
+        Those whose turn does not come are answered for: tens of thousands may be left, of which nothing is made.
         """
+        solved: list[_Solved | None] = [None] * len(works)
         if at_once > 1:
             share = (self.limits.n_threads or at_once) // at_once
-            found: list[_Solved | None] = self._watched(run_in_threads(works, at_once, share, self.late))
-            return found
-        solved: list[_Solved | None] = [None] * len(works)
-        for j, work in enumerate(works):
-            if self.late():
-                break
-            solved[j] = self._watched(work)
-        return solved
-
-    def _watched(self, work: Generator[State | None, None, Any]) -> Any:
-        """Run work to its end and return its result; its states are recorded, and after each the clock is looked at."""
-        try:
-            while True:
-                try:
-                    state = next(work)
-                except StopIteration as done:
-                    return done.value
-                if state is None:
-                    self.beat()
-                elif not self.stopped:  # what other threads were still about to report is of no interest
-                    self.record(state)
-                self.late()
-        finally:
-            work.close()
-
-    def _with_rest(self, solved: list[_Solved | None], works: list[Work], later: LaterProblems | None) -> list[_Solved]:
-        """Answer for the problems whose turn did not come: tens of thousands may be left, of which nothing is made."""
+            solved = self._watched(run_in_threads(works, at_once, share, self.late))
+        else:
+            for j, work in enumerate(works):
+                if self.late():
+                    break
+                solved[j] = self._watched(work)
         found: list[_Solved] = []
         equal: dict[tuple[int, float], _Solved | None] = {}
         blanks = None
@@ -271,6 +243,25 @@ class Driver(LimitedRun):
                 one = equal[size]
             found.append(one or finished(works[j]))
         return found
+
+    def _watched(self, work: Generator[State | None, None, Any], cut: bool = False) -> Any:
+        """Run work to its end and return its result; its states are recorded, and after each the clock is looked at.
+
+        `cut`: it ends with the time, and its result is None then.
+        """
+        try:
+            while not (cut and self.stopped):
+                try:
+                    state = next(work)
+                except StopIteration as done:
+                    return done.value
+                if state is None:
+                    self.beat()
+                elif not self.stopped:  # what other threads were still about to report is of no interest
+                    self.record(state)
+                self.late()
+        finally:
+            work.close()
 
     def _alone(self, make: Generator[None, Any, Form], j: int) -> Work:
         """Make a form of one problem and solve it; nothing is shared with other forms."""
