@@ -11,7 +11,6 @@ R'u + e is A w - g: the dual value takes no pass over the rows beyond that of th
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +48,8 @@ NUMBERS_OF_ROWS = 16
 """Numbers that steps keep of every row, at most. They lie in one block with the columns: allocators keep memory for the
 next fit up to a few times their largest block, and return what is beyond. In one process 8,124 x 22 rows had 800 page
 faults a fit without, a third of its time."""
+STEEPNESS, FLAT_STEEPNESS, FLAT = 2.0, 8.0, 2.0
+"""Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are below the last."""
 NO_MATRIX = np.empty((0, 0))
 
 
@@ -329,16 +330,6 @@ class LossColumn:
         term, share = self.column.shares[0]
         return term.bound(u, share)
 
-    def largest_bound_along(self, beta: np.ndarray, made: np.ndarray) -> tuple[float, float]:
-        """Largest dual value of squared hinges at multiples of beta >= 0, and the multiple; R'beta is `made`, A = I."""
-        linear, bend = self.kink * float(beta.sum()), float((self.softness * beta) @ beta) + float(made @ made)
-        value = 0.0
-        if self.pulled is not None:
-            linear -= float(self.pulled @ made)
-            value = -0.5 * float(self.pulled @ self.pulled)
-        length = linear / bend if linear > 0 else 0.0
-        return value + length * (linear - 0.5 * length * bend), length
-
     @kept
     def nothing(self) -> np.ndarray:
         """Numbers that w = 0 is made of."""
@@ -365,12 +356,6 @@ class LossColumn:
         """Whether all rows are one dense block for steps in compiled code."""
         return self.n_rows * self.width <= WHOLE_BLOCK_ENTRIES
 
-    def weaker(self, share: float) -> LossColumn:
-        """Return the column with `share` times the weight of its loss, and without a start."""
-        (term,) = self.column.terms
-        column = replace(self.column, terms=(replace(term, weight=share * term.weight),), start=None)
-        return LossColumn(column, self.rows, self.squares, self.stored)
-
     def sample(self, step: int) -> LossColumn:
         """Every so many rows, that many times as heavy."""
         column, chosen = self.column, np.arange(0, self.n_rows, step)
@@ -383,14 +368,28 @@ class LossColumn:
         found.quadratic = self.quadratic
         return found
 
+    def start_weights(self) -> np.ndarray:
+        """Weights of the rows in the coefficients of a start; those of 0 where it has none."""
+        column, start = self.column, self.column.start
+        if start is None or start.alpha is None:
+            return self.nothing
+        made: np.ndarray = column.y * start.alpha - column.pull
+        return made - column.spread(self.margins(self.start_coefficients())) if column.kappa > 0 else made
 
-class LossColumnPart(LossColumn):
-    """Part of a loss column of the hybrid solver: chosen rows at their weights."""
+    def start_coefficients(self) -> np.ndarray:
+        """Coefficients of a start, with the intercept; zeros without one."""
+        start = self.column.start
+        if start is None:
+            return np.zeros(self.width)
+        return np.append(start.coef, start.intercept) if self.rows.constant else start.coef.copy()
 
-    def __init__(self, whole: LossColumn, chosen: np.ndarray) -> None:
-        self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic
-        self.rows = AffineRows(whole.rows.rows.take(chosen), whole.rows.constant)
-        self.stored = self.rows.rows
-        self.caps, self.softness, self.kink = whole.caps[chosen], whole.softness[chosen], whole.kink
-        self.y, self.soft = whole.column.y[chosen], whole.soft
-        self.n_rows, self.width = self.caps.shape[0], whole.width
+    def margin_reach(self) -> float:
+        """Move of an average margin while its multiplier grows to its upper bound, or by the steepness."""
+        most = self.column.terms[0].steepest if self.soft else float(self.caps.max())
+        return most * float(self.squares @ self.column.counts) / self.column.total
+
+    def steepness_at_zero(self) -> float:
+        """Steepness of the first envelopes on hinges at w = 0, around half the caps."""
+        cap = float(self.caps[self.caps.argmax()])  # `max` takes twice as long over few rows
+        reach = cap * float(self.squares @ self.column.counts) / self.column.total
+        return (STEEPNESS if reach > FLAT else FLAT_STEEPNESS) * cap

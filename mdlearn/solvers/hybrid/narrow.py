@@ -17,9 +17,6 @@ from mdlearn.solvers.base import Report
 from mdlearn.solvers.hybrid.loss_column import ROOM, LossColumn, NarrowRows
 from mdlearn.solvers.hybrid.newton_start import (
     NewtonStartEnvelopes,
-    newton_start_coefficients,
-    newton_start_row_weights,
-    steepness_of_newton_start_at_zero,
     warm_newton_start_envelopes,
 )
 from mdlearn.solvers.hybrid.row_envelopes import CALL_OPERATIONS, HINGE_LINE, SQUARED_LINE
@@ -36,9 +33,31 @@ Over 2,000 to 8,000 rows fits take 0.6 to 0.9 of the time without; so do 0.1 and
 NARROW_SOLVED = 0.2
 """Share of the gap that the squared slope may have when multipliers move on. Passes are cheap: 10 sets, svm and ldm, C
 from 0.01 to 10 took 0.93 of the time with a fourth of it at a gap of 1e-4, and the same at 1e-2."""
+NARROW_SWEEPS_ENTRIES, MORE_NARROW_ENTRIES, NARROW_SWEEPS_COLUMNS = 1 << 15, 1 << 16, 48
+"""Entries of narrow rows from which sweeps may come before compiled steps; with a variance, or over rows of few columns
+and zeros; and columns from which steps are so dear. With half of those entries fits of satimage, waveform, ida_image
+and mushroom_lsvm take 0.9 to 1.5 of the time without sweeps, with more 0.7 to 1.2 (eight sets)."""
+NARROW_REACH, NARROW_VARIED_REACH, NARROW_SOFT_REACH, NARROW_LEAST_REACH = 2.0, 0.5, 0.5, 0.05
+"""Cap times |x|^2 up to which they do, over rows of many columns or few entries: of hinges, with a variance, of squared
+hinges; and over any rows. At C = 0.01 and 0.1, gaps of 1e-2 to 1e-6, fits take 0.3 to 1.0 of the time without on
+mushroom_lsvm, digits, ida_splice, credit_g and ann_thyroid; over other rows and beyond, up to 2.6 (ida_twonorm)."""
 NO_MARGINS = np.empty(0)
 NARROW_STEPS = 20
 """Most steps from one offer to the next."""
+
+
+def sweeps_beat_narrow_steps(problem: LossColumn) -> bool:
+    """Whether sweeps come before the hybrid solver's compiled steps over narrow rows."""
+    m, n, varied = problem.n_rows, problem.width, problem.column.kappa > 0
+    if problem.column.start is not None or m * n < NARROW_SWEEPS_ENTRIES:
+        return False
+    reach, many, more = problem.margin_reach(), n >= NARROW_SWEEPS_COLUMNS, m * n >= MORE_NARROW_ENTRIES
+    if problem.soft:
+        return not varied and many and reach <= NARROW_SOFT_REACH
+    if varied:
+        return more and reach <= NARROW_VARIED_REACH and problem.few_entries
+    quick = many or problem.stored.sparse or problem.few_entries
+    return (more and reach <= NARROW_LEAST_REACH) or (reach <= NARROW_REACH and quick)
 
 
 class NarrowSteps(ABC):
@@ -100,7 +119,7 @@ class NarrowLogisticSteps(NarrowSteps):
             rows.T,
             column.y,
             problem.caps,
-            newton_start_row_weights(problem),
+            problem.start_weights(),
             problem.pulled,
             rows.table()[:LOGISTIC_NUMBERS_OF_ROWS],
             np.empty((LOGISTIC_NUMBERS_OF_COLUMNS, n + ROOM)),
@@ -117,7 +136,7 @@ class NarrowLogisticSteps(NarrowSteps):
             max(m // (NARROW_SAMPLE * n), 1) if fresh else 1,
             FAR_FALL,
         )
-        self.newton.begin(newton_start_coefficients(problem))
+        self.newton.begin(problem.start_coefficients())
         self.objective, self.lower_bound = self.newton.objective, self.newton.bound
 
     def steps(self) -> Generator[int, None, None]:
@@ -151,7 +170,7 @@ class NarrowHinges(NarrowSteps):
             column.y,
             caps,
             problem.softness,
-            newton_start_row_weights(problem) if begun is None else begun.alpha,
+            problem.start_weights() if begun is None else begun.alpha,
             A,
             L,
             self.pulled,
@@ -172,7 +191,7 @@ class NarrowHinges(NarrowSteps):
         elif column.start is not None:
             w, centre, steepness = warm_newton_start_envelopes(problem)
         elif not soft:
-            steepness = steepness_of_newton_start_at_zero(problem)
+            steepness = problem.steepness_at_zero()
         self.newton.begin(w, centre, 0.5 if w is None else 1.0, column.counts, steepness)
         self.objective, self.lower_bound = self.newton.objective, self.newton.bound
 

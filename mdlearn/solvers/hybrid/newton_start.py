@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.common.warm_start import start_multipliers
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
-from mdlearn.solvers.hybrid.loss_column import LossColumn
+from mdlearn.solvers.hybrid.loss_column import STEEPNESS, LossColumn
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import SOFT_STEPS_AHEAD, STEPS_AHEAD, newton_price_against_sweeps, sweeps_alone
@@ -21,8 +22,6 @@ ROWS_PER_COLUMN, SAMPLE = 40, 8
 SAMPLE_STEPS, SAMPLE_GAP, HINGE_SAMPLE_GAP, SAMPLE_FALL = 12, 1e-2, 1e-3, 0.05
 """Most steps on a sample, the gaps at which they end, and the share of a smooth loss that the last of them takes off:
 less than that is left, and the sample itself is further off. Bounds tell so only some steps later."""
-STEEPNESS, FLAT_STEEPNESS, FLAT = 2.0, 8.0, 2.0
-"""Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are below the last."""
 SAMPLED_ROWS, FEW_SAMPLED_ROWS, LEAST_STEP_OF_FEW = (32, 16), 8, 4
 """Rows per column of the smallest sample that Newton steps begin on, the first that are no half of all; else there is
 one if every so many-th row is enough. On usps, of 28 rows per column, fits without a sample take 0.8 of the time."""
@@ -37,17 +36,9 @@ SMALL_COLUMNS = 40
 SMALL_CURVED_STEEPNESS = 0.5
 """Cap times |x|^2 above which they are, on squared hinges or with a variance (sweeps: 0.69 to 1.09 of the time below,
 0.86 to 1.46 above)."""
-NARROW_SWEEPS_ENTRIES, MORE_NARROW_ENTRIES, NARROW_SWEEPS_COLUMNS = 1 << 15, 1 << 16, 48
-"""Entries of narrow rows from which sweeps may come before compiled steps; with a variance, or over rows of few columns
-and zeros; and columns from which steps are so dear. With half of those entries fits of satimage, waveform, ida_image
-and mushroom_lsvm take 0.9 to 1.5 of the time without sweeps, with more 0.7 to 1.2 (eight sets)."""
-NARROW_REACH, NARROW_VARIED_REACH, NARROW_SOFT_REACH, NARROW_LEAST_REACH = 2.0, 0.5, 0.5, 0.05
-"""Cap times |x|^2 up to which they do, over rows of many columns or few entries: of hinges, with a variance, of squared
-hinges; and over any rows. At C = 0.01 and 0.1, gaps of 1e-2 to 1e-6, fits take 0.3 to 1.0 of the time without on
-mushroom_lsvm, digits, ida_splice, credit_g and ann_thyroid; over other rows and beyond, up to 2.6 (ida_twonorm)."""
 WEAKER, NEARLY_HARD, WIDE = (1e-3, 1e-2, 0.1), 1e5, 100
 """Shares of the weight of squared hinges whose optima lead to that of all of it, where a margin moves by so much as its
-multiplier grows by the weight (`newton_start_margin_reach`), and columns from which that is so hard: steps from
+multiplier grows by the weight (`LossColumn.margin_reach`), and columns from which that is so hard: steps from
 elsewhere are cut short by rows that come and go. On four classes of mnist 134 steps instead of 243; with few columns
 steps are few anyway."""
 SOFT_ASCENT_VISITS = 8
@@ -82,7 +73,7 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
     m, n, price = problem.n_rows, problem.width, newton_price_against_sweeps(problem)
     if sweeps_alone(problem):
         return False
-    varied, reach = problem.column.kappa > 0, newton_start_margin_reach(problem)
+    varied, reach = problem.column.kappa > 0, problem.margin_reach()
     if problem.small and n <= SMALL_COLUMNS and (varied or problem.soft):
         return reach > SMALL_CURVED_STEEPNESS
     sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m
@@ -99,24 +90,10 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
     return far
 
 
-def sweeps_beat_newton_start(problem: LossColumn) -> bool:
-    """Whether sweeps come before the hybrid solver's compiled steps over narrow rows."""
-    m, n, varied = problem.n_rows, problem.width, problem.column.kappa > 0
-    if problem.column.start is not None or m * n < NARROW_SWEEPS_ENTRIES:
-        return False
-    reach, many, more = newton_start_margin_reach(problem), n >= NARROW_SWEEPS_COLUMNS, m * n >= MORE_NARROW_ENTRIES
-    if problem.soft:
-        return not varied and many and reach <= NARROW_SOFT_REACH
-    if varied:
-        return more and reach <= NARROW_VARIED_REACH and problem.few_entries
-    quick = many or problem.stored.sparse or problem.few_entries
-    return (more and reach <= NARROW_LEAST_REACH) or (reach <= NARROW_REACH and quick)
-
-
 def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNewton]:
     """Newton start of the hybrid solver on a logistic loss: on samples of growing size, then on all rows."""
     ridge = problem.quadratic.times(np.ones(problem.width))
-    w, alpha, last = newton_start_coefficients(problem), newton_start_row_weights(problem), 0
+    w, alpha, last = problem.start_coefficients(), problem.start_weights(), 0
     step = _newton_start_sample_step(problem) if problem.column.start is None and not problem.small else 0
     while step > 2:
         sample = problem.sample(step)
@@ -152,7 +129,7 @@ def _hinge_sample_start(problem: LossColumn) -> Generator[None, None, Semismooth
     """Newton start of the hybrid solver on hinges at a sample's solution, or at 0; None where sweeps are better."""
     cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.width
     if varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n):
-        steepness = steepness_of_newton_start_at_zero(problem)
+        steepness = problem.steepness_at_zero()
         return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness, alpha)
     sample = problem.sample(SAMPLE)
     if not varied and (yield from _newton_start_is_apart(sample)):
@@ -178,14 +155,14 @@ def _newton_start_is_apart(sample: LossColumn) -> Generator[None, None, bool]:
 
 def warm_newton_start(problem: LossColumn) -> SemismoothNewton:
     """Newton start of the hybrid solver at the solution that a column starts with."""
-    return SemismoothNewton(problem, *warm_newton_start_envelopes(problem), newton_start_row_weights(problem))
+    return SemismoothNewton(problem, *warm_newton_start_envelopes(problem), problem.start_weights())
 
 
 def warm_newton_start_envelopes(problem: LossColumn) -> tuple[np.ndarray, np.ndarray, float]:
     """Coefficients, centres and steepness of the first envelopes of a Newton start at a column's start."""
     column, start = problem.column, problem.column.start
     assert start is not None
-    w = newton_start_coefficients(problem)
+    w = problem.start_coefficients()
     _, (centre,) = start_multipliers(column, start, problem.margins(w))
     if problem.soft:
         return w, centre, 0.0
@@ -249,42 +226,12 @@ def _newton_start_sample_step(problem: LossColumn) -> int:
     return few if few >= LEAST_STEP_OF_FEW else 1
 
 
-def newton_start_row_weights(problem: LossColumn) -> np.ndarray:
-    """Weights of the rows in a Newton start's coefficients; those of 0 where a start has none."""
-    column, start = problem.column, problem.column.start
-    if start is None or start.alpha is None:
-        return problem.nothing
-    made: np.ndarray = column.y * start.alpha - column.pull
-    return made - column.spread(problem.margins(newton_start_coefficients(problem))) if column.kappa > 0 else made
-
-
-def newton_start_coefficients(problem: LossColumn) -> np.ndarray:
-    """Coefficients of the hybrid solver's Newton start, with the intercept; zeros without a start."""
-    start = problem.column.start
-    if start is None:
-        return np.zeros(problem.width)
-    return np.append(start.coef, start.intercept) if problem.rows.constant else start.coef.copy()
-
-
 def newton_start_losses(problem: LossColumn) -> list[LossColumn]:
     """Squared hinges of smaller weight for a Newton start, where they are nearly a hard margin in many columns."""
-    fresh = problem.soft and problem.column.start is None and not problem.small and problem.width >= WIDE
-    return (
-        [problem.weaker(share) for share in WEAKER]
-        if fresh and newton_start_margin_reach(problem) > NEARLY_HARD
-        else []
-    )
-
-
-def steepness_of_newton_start_at_zero(problem: LossColumn) -> float:
-    """Steepness of the first envelopes on hinges at w = 0, around half the caps."""
-    cap = float(problem.caps[problem.caps.argmax()])  # `max` takes twice as long over few rows
-    reach = cap * float(problem.squares @ problem.column.counts) / problem.column.total
-    return (STEEPNESS if reach > FLAT else FLAT_STEEPNESS) * cap
-
-
-def newton_start_margin_reach(problem: LossColumn) -> float:
-    """Move of an average margin in a Newton start while its multiplier grows to its upper bound or by steepness."""
     column = problem.column
-    most = column.terms[0].steepest if problem.soft else float(problem.caps.max())
-    return most * float(problem.squares @ column.counts) / column.total
+    fresh = problem.soft and column.start is None and not problem.small and problem.width >= WIDE
+    if not fresh or problem.margin_reach() <= NEARLY_HARD:
+        return []
+    (term,) = column.terms
+    levels = [replace(column, terms=(replace(term, weight=share * term.weight),), start=None) for share in WEAKER]
+    return [LossColumn(one, problem.rows, problem.squares, problem.stored) for one in levels]

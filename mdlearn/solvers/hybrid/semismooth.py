@@ -15,10 +15,11 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn._solvers import envelopes
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.loss_column import NO_MATRIX, LossColumn, LossColumnPart
+from mdlearn.solvers.hybrid.loss_column import NO_MATRIX, LossColumn
 from mdlearn.solvers.hybrid.row_envelopes import RowEnvelopeBlock, RowEnvelopes, row_envelope_steps
 
 STEEPNESS_GROWTH, STEEPNESS_GROWTH_OVER_MANY_ROWS, MANY_ROWS_PER_COLUMN = 3.0, 5.0, 40
@@ -43,6 +44,18 @@ LOST_ROWS_SHARE = 0.2
 REPAIRED_HINGES_GAP, REPAIRED_HINGES_FALL = 0.1, 30.0
 """Relative gap up to which cut multipliers of squared hinges are repaired, and how many times it is the last fall of
 the objective: the bound is off, not the place. On a9a at C = 1 a tenth of the gap is left, for a fourth of a step."""
+
+
+class LossColumnPart(LossColumn):
+    """Part of a loss column of the hybrid solver: chosen rows at their weights."""
+
+    def __init__(self, whole: LossColumn, chosen: np.ndarray) -> None:
+        self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic
+        self.rows = AffineRows(whole.rows.rows.take(chosen), whole.rows.constant)
+        self.stored = self.rows.rows
+        self.caps, self.softness, self.kink = whole.caps[chosen], whole.softness[chosen], whole.kink
+        self.y, self.soft = whole.column.y[chosen], whole.soft
+        self.n_rows, self.width = self.caps.shape[0], whole.width
 
 
 class SemismoothNewton(RowEnvelopes):
@@ -172,7 +185,7 @@ class SemismoothNewton(RowEnvelopes):
     def _take_bound(self, beta: np.ndarray, reached: np.ndarray) -> bool:
         """Take multipliers that make the coefficients `reached` for the bound where they say more; say whether."""
         p = self.problem
-        value, length = p.largest_bound_along(beta, reached if p.pulled is None else reached - p.pulled)
+        value, length = _largest_bound_along(p, beta, reached if p.pulled is None else reached - p.pulled)
         better = value > self.lower_bound
         if better:
             self.lower_bound, self.beta = value, length * beta
@@ -272,3 +285,14 @@ class SemismoothNewton(RowEnvelopes):
         self.lower_bound, self.beta = self.objective - gap, self.u
         self.kept *= share
         return bool(taken)
+
+
+def _largest_bound_along(problem: LossColumn, beta: np.ndarray, made: np.ndarray) -> tuple[float, float]:
+    """Largest dual value of squared hinges at multiples of beta >= 0, and the multiple; R'beta is `made`, A = I."""
+    linear, bend = problem.kink * float(beta.sum()), float((problem.softness * beta) @ beta) + float(made @ made)
+    value = 0.0
+    if problem.pulled is not None:
+        linear -= float(problem.pulled @ made)
+        value = -0.5 * float(problem.pulled @ problem.pulled)
+    length = linear / bend if linear > 0 else 0.0
+    return value + length * (linear - 0.5 * length * bend), length

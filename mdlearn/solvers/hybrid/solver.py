@@ -32,7 +32,7 @@ from mdlearn.solvers.hybrid.loss_column import (
     suits_narrow_loss_column,
 )
 from mdlearn.solvers.hybrid.metric import metric_fits
-from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, NarrowSteps
+from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, NarrowSteps, sweeps_beat_narrow_steps
 from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import PRECONDITIONER_COLUMNS, SmoothNewton
@@ -225,7 +225,7 @@ def _hybrid_narrow_steps(
     column, begun = problem.column, None
     if column.terms[0].kind == "logistic":
         return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free", tol)
-    if newton_start.sweeps_beat_newton_start(problem):
+    if sweeps_beat_narrow_steps(problem):
         descent = DualDescent(problem, partial(shared.quadratic, column))
         yield from sweep_until_newton(descent, places)
         begun = newton_start.newton_start_after_sweeps(descent)

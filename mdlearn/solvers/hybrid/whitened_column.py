@@ -24,7 +24,6 @@ from mdlearn.data.rows.rows import COPY_BYTES, DenseRows, steps
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, ColumnQuadratic, LossColumn, LossColumnWhitening
-from mdlearn.solvers.hybrid.newton_start import newton_start_margin_reach
 
 WHITENED_COLUMNS = 300
 """Columns up to which whitening every class anew costs less than it saves: usps, 0.66 to 1.16 of the time without."""
@@ -85,7 +84,7 @@ def whitening_pays(problem: LossColumn, sharing: int = 1) -> bool:
     if column.kappa * (squares + column.total * float(problem.rows.constant)) > LARGEST_SECOND_MOMENT:
         return False
     variance = column.kappa * (squares + column.total * (float(problem.rows.constant) - float(v @ v)))
-    return variance <= LARGEST_VARIANCE and newton_start_margin_reach(problem) * variance > WHITENED_GAIN * n
+    return variance <= LARGEST_VARIANCE and problem.margin_reach() * variance > WHITENED_GAIN * n
 
 
 def whitened_column(problem: LossColumn, parts: ColumnParts) -> Generator[None, None, WhitenedColumn]:
