@@ -7,7 +7,7 @@ farther they begin. Counted operations say when to change, never a clock: the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,12 +18,13 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows, worth_csr_copy
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.proof import proven_gap
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
-from mdlearn.solvers.hybrid.descent import DualDescent
+from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
 from mdlearn.solvers.hybrid.loss_column import (
     NARROW_COLUMNS,
     NARROW_ENTRIES,
@@ -36,7 +37,7 @@ from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, Nar
 from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import PRECONDITIONER_COLUMNS, SmoothNewton
-from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, SweepOffers, sweep_until_newton, sweeps_alone
+from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, sweep_until_newton, sweeps_alone
 from mdlearn.solvers.hybrid.whitened_column import MOST_WHITENING, WHITENED_COLUMNS, whitened_column, whitening_pays
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, is_nearly_hard
 
@@ -57,6 +58,26 @@ SMOOTH_VECTORS, HINGE_VECTORS = 16, 8
 """Vectors of coefficients at the same time, at most: in steps on logistic losses, and on hinges."""
 STALLED, PROGRESS = 12, 1e-14
 """Places without a smaller objective or a larger bound after which rounding is reached, and what counts as such."""
+OFFERS_PER_REPORT, REPORT_OPERATIONS = 10, 2e6
+"""Places from one to the next that is reported whatever its gap: at least so many, of sweeps of so many operations."""
+
+
+class HybridOffers:
+    """Offers of the points after sweeps (and Newton steps) of the hybrid solver; every so many-th is a report."""
+
+    def __init__(self, problem: LossColumn) -> None:
+        sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * problem.n_rows
+        self.at_zero, self.hard, self.count = problem.column.at_zero, problem.column.hard, 0
+        self.per_report = max(OFFERS_PER_REPORT, math.ceil(REPORT_OPERATIONS / sweep))
+
+    def offered(
+        self, objective: float, lower_bound: float, make: Callable[[], Report], due: bool = False
+    ) -> Report | Offer:
+        """A place with estimates of its objective and bound."""
+        self.count += 1
+        if due or self.count % self.per_report == 0:
+            return make()
+        return Offer(make, proven_gap(objective, lower_bound, self.at_zero, self.hard))
 
 
 class Hybrid(Solver):
@@ -165,14 +186,14 @@ class Hybrid(Solver):
     ) -> Steps:
         """Offer a place per sweep and Newton step, and report some of them."""
         problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
-        places = SweepOffers(problem)
+        places = HybridOffers(problem)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
         if narrow:
             return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places, tol), places)
         return _hybrid_newton_steps(self._wide(form, problem, shared, places), places)
 
     def _wide(
-        self, form: MarginForm, problem: LossColumn, shared: ColumnParts, places: SweepOffers
+        self, form: MarginForm, problem: LossColumn, shared: ColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton]:
         """Where Newton steps over rows of many columns begin."""
         if problem.column.terms[0].kind == "logistic":
@@ -183,13 +204,13 @@ class Hybrid(Solver):
         return (yield from self._through_weaker(problem, shared, places))
 
     def _through_weaker(
-        self, problem: LossColumn, shared: ColumnParts, places: SweepOffers
+        self, problem: LossColumn, shared: ColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: for squared hinges that are nearly a hard margin, at optima of weaker ones."""
         levels = newton_start.newton_start_losses(problem)
         if not levels:
             return (yield from self._begin(problem, shared, places))
-        begun = yield from with_heartbeat(self._begin(levels[0], shared, SweepOffers(levels[0])), None)
+        begun = yield from with_heartbeat(self._begin(levels[0], shared, HybridOffers(levels[0])), None)
         quadratic, sum_of_free = begun.problem.quadratic, begun.sum
         for one in (*levels[1:], problem):
             yield from newton_start.newton_steps_for_start(begun, newton_start.SAMPLE_GAP)
@@ -199,7 +220,7 @@ class Hybrid(Solver):
         return begun
 
     def _begin(
-        self, problem: LossColumn, shared: ColumnParts, places: SweepOffers
+        self, problem: LossColumn, shared: ColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: at a start, at a sample's solution, or where coordinate ascent leaves off."""
         column, begun = problem.column, None
@@ -211,7 +232,7 @@ class Hybrid(Solver):
         if begun is not None:
             return begun
         descent = DualDescent(problem, partial(shared.quadratic, column))
-        yield from sweep_until_newton(descent, places)
+        yield from sweep_until_newton(descent, places.offered)
         if sweeps_alone(problem):
             raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
         problem.quadratic = descent.quadratic or (yield from shared.quadratic(column))
@@ -219,7 +240,7 @@ class Hybrid(Solver):
 
 
 def _hybrid_narrow_steps(
-    problem: LossColumn, shared: ColumnParts, places: SweepOffers, tol: float
+    problem: LossColumn, shared: ColumnParts, places: HybridOffers, tol: float
 ) -> Generator[Report | Offer | None, Any, NarrowSteps]:
     """Where compiled steps over narrow rows begin: at a start, at 0, or where sweeps leave off."""
     column, begun = problem.column, None
@@ -227,13 +248,13 @@ def _hybrid_narrow_steps(
         return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free", tol)
     if sweeps_beat_narrow_steps(problem):
         descent = DualDescent(problem, partial(shared.quadratic, column))
-        yield from sweep_until_newton(descent, places)
+        yield from sweep_until_newton(descent, places.offered)
         begun = newton_start.newton_start_after_sweeps(descent)
     return NarrowHinges(problem, shared.narrow, begun, tol)
 
 
 def _hybrid_newton_steps(
-    begun: Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton | NarrowSteps], places: SweepOffers
+    begun: Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton | NarrowSteps], places: HybridOffers
 ) -> Steps:
     """Offer the hybrid solver's point where Newton steps begin, and after each; end where they lead on no more."""
     lowest, highest, stalled = math.inf, -math.inf, 0

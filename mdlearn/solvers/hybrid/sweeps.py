@@ -8,9 +8,8 @@ from collections.abc import Callable
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Point
-from mdlearn.forms.proof import proven_gap
 from mdlearn.solvers.base import Offer, Report, Steps
-from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
+from mdlearn.solvers.hybrid.descent import DualDescent
 from mdlearn.solvers.hybrid.face import LARGEST_FACE
 from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, suits_narrow_loss_column
 
@@ -38,29 +37,13 @@ NARROW_ROW_OPERATIONS, NARROW_ENTRY_OPERATIONS = 18.0, 0.8
 0.3 ns on six real sets of 5 to 65 columns."""
 HEARTBEAT_OPERATIONS = 1e7
 """Operations of sweeps between two heartbeats."""
-OFFERS_PER_REPORT, REPORT_OPERATIONS = 10, 2e6
-"""Places from one to the next that is reported whatever its gap: at least so many, of sweeps of so many operations."""
 
 
-class SweepOffers:
-    """Offers of the points after sweeps (and Newton steps) of the hybrid solver; every so many-th is a report."""
-
-    def __init__(self, problem: LossColumn) -> None:
-        sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * problem.n_rows
-        self.at_zero, self.hard, self.count = problem.column.at_zero, problem.column.hard, 0
-        self.per_report = max(OFFERS_PER_REPORT, math.ceil(REPORT_OPERATIONS / sweep))
-
-    def offered(
-        self, objective: float, lower_bound: float, make: Callable[[], Report], due: bool = False
-    ) -> Report | Offer:
-        """A place with estimates of its objective and bound."""
-        self.count += 1
-        if due or self.count % self.per_report == 0:
-            return make()
-        return Offer(make, proven_gap(objective, lower_bound, self.at_zero, self.hard))
+Offered = Callable[[float, float, Callable[[], Report]], "Report | Offer"]
+"""(objective, bound, make) -> what to yield for a place with these estimates, whose report `make` makes."""
 
 
-def sweep_until_newton(descent: DualDescent, places: SweepOffers) -> Steps:
+def sweep_until_newton(descent: DualDescent, offered: Offered) -> Steps:
     """Sweep by dual coordinate ascent, until the hybrid solver's Newton steps cost less than one more digit."""
     problem, column, bounds, beat = descent.problem, descent.problem.column, [], 0.0
     least, alone, price_of = math.inf, sweeps_alone(problem), newton_price_against_sweeps(problem)
@@ -80,7 +63,7 @@ def sweep_until_newton(descent: DualDescent, places: SweepOffers) -> Steps:
         yield from descent.sweep()
         # Margins at visits can say less than the bound does: then that is how far they are off.
         gap = abs(descent.objective - descent.lower_bound)
-        yield places.offered(descent.lower_bound + gap, descent.lower_bound, make)
+        yield offered(descent.lower_bound + gap, descent.lower_bound, make)
         if descent.operations - beat > HEARTBEAT_OPERATIONS:
             beat = descent.operations
             yield None
