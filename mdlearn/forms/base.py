@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.features.kernel_rounding import safe_sum
 from mdlearn.errors import is_foreign
 from mdlearn.forms.answer_faults import check_answers
 from mdlearn.forms.proof import Certificate, Solution, Start, judge, proven_gap
@@ -198,6 +199,6 @@ def array_fault(name: str, value: Any, shape: tuple[int, ...]) -> str | None:
         array = isinstance(value, np.ndarray)
         told = f"an array of {value.dtype} and shape {value.shape}" if array else type(value).__name__
         return f"its point has as {name} {told}, floats of shape {shape} are needed"
-    # The sum of squares is sooner known; it may overflow.
-    finite = math.isfinite(np.vdot(value, value)) or np.isfinite(value).all()
+    # The sum of sizes is sooner known; it may overflow.
+    finite = not value.size or math.isfinite(safe_sum(value.ravel())) or np.isfinite(value).all()
     return None if finite else f"its point has NaN or infinity in {name}"
