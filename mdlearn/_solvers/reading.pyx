@@ -35,10 +35,13 @@ def two_labels(const label_t[:] labels, Py_ssize_t[::1] codes):
 
 
 def row_squares(const double[:, ::1] X, double[::1] out):
-    """Write the squared length of every row."""
+    """Write the squared length of every row, and return their sum."""
     cdef Py_ssize_t i, m = X.shape[0], d = X.shape[1]
+    cdef double total = 0.0
     if out.shape[0] != m:
         raise ValueError("there need to be as many numbers as rows")
     with nogil:
         for i in range(m):
             out[i] = inner(&X[i, 0], &X[i, 0], d) if d > 0 else 0.0
+            total += out[i]
+    return total

@@ -76,7 +76,8 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     TypeError, ValueError
         When y is missing, not one-dimensional, of another length than X, holds NaN or fewer than two labels.
     """
-    labels = _check_y_shape(y, n_rows, "label")
+    plain = type(y) is np.ndarray and y.shape == (n_rows,)
+    labels: np.ndarray = y if plain else _check_y_shape(y, n_rows, "label")
     wide = WIDE_LABELS.get(labels.dtype.char)
     if n_rows and wide is not None:
         codes = np.empty(n_rows, dtype=np.intp)

@@ -195,16 +195,19 @@ def validate_class_factors(
 
 def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
     """Validate the input of a classification, once; `square` says that X is a precomputed Gram matrix."""
-    names, A = _check_input_rows(X, square)
+    plain = type(X) is np.ndarray and not square
+    names, A = (None, check_rows(X)) if plain else _check_input_rows(X, square)
     m = A.shape[0]
     classes, codes = check_labels(y, m)
     if sample_weight is None and class_weight is None:
-        check_classes(classes, partial(np.bincount, codes), m)
-        _validate_two_classes(classes)
-        rows = np.arange(m)
-        ones = np.empty(m)
+        if classes.shape[0] != 2:
+            check_classes(classes, partial(np.bincount, codes), m)
+            _validate_two_classes(classes)
+        rows, ones = np.arange(m), np.empty(m)
         ones.fill(1.0)
-        return Data(_rows_of_positive_weight(A, rows, square), codes, ones, classes, rows, m, names)
+        data = Data(_rows_of_positive_weight(A, rows, True) if square else A, codes, ones, classes, rows, m, names)
+        vars(data)["total"] = float(m)
+        return data
     weights = check_weights(sample_weight, m)
     check_classes(classes, partial(np.bincount, codes, weights=weights, minlength=classes.shape[0]), m)
     counts = weights * validate_class_factors(class_weight, classes, codes, weights)[codes]

@@ -10,6 +10,7 @@ import pytest
 
 from mdlearn._solvers import reading
 from mdlearn.data.labels import check_labels
+from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import DenseRows
 
 DTYPES = ("?", "int8", "uint8", "int32", "int64", "uint64", "float16", "float32", "float64", ">i4", ">f8")
@@ -54,9 +55,22 @@ def test_squared_lengths_of_rows_are_those_of_exact_sums(d):
     X = np.random.default_rng(d).standard_normal((7, d)) * 10.0 ** np.arange(-3, 4)[:, None]
     exact = np.array([float(sum(Fraction(x) ** 2 for x in row)) for row in X.tolist()])
     found = np.full(7, np.nan)
-    reading.row_squares(X, found)
+    assert reading.row_squares(X, found) == pytest.approx(exact.sum(), rel=1e-14)
     assert (np.abs(found - exact) <= 2e-16 * d * exact).all()
     for given in (X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]):
         assert (np.abs(DenseRows(given).squares() - exact) <= 2e-16 * d * exact).all()
     single = X.astype(np.float32)
     assert (DenseRows(single).squares() == DenseRows(single.astype(np.float64)).squares()).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 2e140, 1e200])
+def test_the_check_of_small_rows_keeps_their_squared_lengths(wrong, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    rows = check_rows(X)
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "row_squares", None)  # no second pass
+        found = rows.squares()
+    assert (found == DenseRows(X).squares()).all() and not found.flags.writeable
+    X[7, 1] = wrong
+    with pytest.raises(ValueError, match="row 7, column 1"):
+        check_rows(X)

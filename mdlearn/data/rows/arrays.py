@@ -32,10 +32,13 @@ def check_rows(X: Any, what: str = "X") -> Rows:
     ValueError
         For another number of dimensions, no rows, no columns, NaN or infinity.
     """
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        masked = np.argwhere(np.ma.getmaskarray(X))[0].tolist()
-        raise ValueError(f"{what} has masked entries{_place_in_array(X, *masked)}; remove or impute such values first")
-    rows = array_as_rows(X, what)
+    if type(X) is np.ndarray and X.dtype in FLOATS and X.ndim == 2 and X.flags.aligned:
+        rows: Rows = DenseRows(X)
+    else:
+        if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+            place = _place_in_array(X, *np.argwhere(np.ma.getmaskarray(X))[0].tolist())
+            raise ValueError(f"{what} has masked entries{place}; remove or impute such values first")
+        rows = array_as_rows(X, what)
     if rows.shape[0] == 0:
         raise ValueError(f"{what} has 0 rows; give at least one")
     if rows.shape[1] == 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from mdlearn.data.rows.rows import DenseRows, Selection
 
 
-@dataclass(frozen=True, eq=False)
 class ObjectRows(DenseRows):
     """Rows of objects, one each; as numbers, X of shape (m, 1) has the same one for equal rows, and no other meaning.
 
@@ -20,7 +18,11 @@ class ObjectRows(DenseRows):
     objects : list
     """
 
-    objects: list[Any] = field(default_factory=list, kw_only=True)
+    objects: list[Any]
+
+    def __init__(self, X: np.ndarray, objects: list[Any]) -> None:
+        super().__init__(X)
+        vars(self)["objects"] = objects
 
     @classmethod
     def of(cls, X: Any, key: Callable[[Any], Any], title: str) -> ObjectRows:
@@ -43,12 +45,12 @@ class ObjectRows(DenseRows):
         objects = list(given)
         if not objects:
             raise ValueError("X has 0 rows; give at least one")
-        return cls(_numbers_of_object_rows([key(one) for one in objects])[:, None], objects=objects)
+        return cls(_numbers_of_object_rows([key(one) for one in objects])[:, None], objects)
 
     def take(self, rows: Selection) -> ObjectRows:
         """Selected rows as `ObjectRows`."""
         which = range(len(self.objects))[rows] if isinstance(rows, slice) else np.arange(len(self.objects))[rows]
-        return ObjectRows(self.X[rows], objects=[self.objects[i] for i in which])
+        return ObjectRows(self.X[rows], [self.objects[i] for i in which])
 
     __getitem__ = take
 

@@ -32,8 +32,6 @@ PASS_ENTRIES = 1 << 24
 """Entries that a pass goes through between two heartbeats: about 10 ms."""
 COPY_BYTES = 256e6
 """Bytes that a copy of rows may take in an engine, where a copy makes it faster."""
-SINGLE_THREAD_DOT = 10_000
-"""Entries of a dot product up to which BLAS takes one thread, whatever number it may take."""
 
 
 def read_only_rows(A: np.ndarray) -> np.ndarray:
@@ -270,7 +268,7 @@ class RowsInMemory(Rows):
         return out
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class DenseRows(RowsInMemory):
     """Rows of a dense array of float32 or float64, in any memory layout.
 
@@ -285,10 +283,10 @@ class DenseRows(RowsInMemory):
     X: np.ndarray
     suits_blas: bool = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        own, X = vars(self), self.X
+    def __init__(self, X: np.ndarray, *, model_dtype: np.dtype[Any] | None = None) -> None:
+        own = vars(self)
         own["X"], own["suits_blas"], own["shape"] = read_only_rows(X), _rows_suit_blas(X), X.shape
-        own["dtype"] = X.dtype if self.model_dtype is None else self.model_dtype
+        own["dtype"], own["model_dtype"] = X.dtype if model_dtype is None else model_dtype, model_dtype
 
     def take(self, rows: Selection) -> DenseRows:
         """Selected rows as `DenseRows`; a view where `rows` is a slice, else a copy made block by block."""
@@ -316,10 +314,22 @@ class DenseRows(RowsInMemory):
         return self.X if self.suits_blas and 0 < m * d <= SPAN_ENTRIES else super().whole
 
     def small_by_squares(self, most: float) -> bool:
-        """Whether the sum of all squares says that every entry is finite and at most `most`; False: it does not."""
-        whole = self.whole
-        few = whole is not None and whole.size <= SINGLE_THREAD_DOT
-        return few and bool(np.vdot(whole, whole) <= most * most)
+        """Whether the sum of all squares says that every entry is finite and at most `most`; False: it does not.
+
+        One pass over a small array finds it, and the squared length of every row, which is kept.
+        """
+        X = self.X
+        if not (self.suits_blas and X.flags.c_contiguous and X.size <= SPAN_ENTRIES):
+            return False
+        squares = np.empty(X.shape[0])
+        small: bool = reading.row_squares(X, squares) <= most * most
+        if small:
+            vars(self)["row_squares"] = read_only_rows(squares)
+        return small
+
+    def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
+        found = vars(self).get("row_squares") if scale is None and centre is None else None
+        return super().squares(scale, centre) if found is None else found
 
     def matrix(self) -> np.ndarray:
         return np.asarray(self.X, dtype=np.float64)
