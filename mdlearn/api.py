@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
 from mdlearn.driver.limits import LimitShortfall
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
@@ -17,10 +16,11 @@ from mdlearn.forms.proof import State
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
 from mdlearn.numerics.blas_threads import blas_threads
+from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.registry import registry
 from mdlearn.solvers.base import Solver
-from mdlearn.stages import Call
+from mdlearn.stages import DEFAULT_TOL, Call, checked_limits, checked_seed
 from mdlearn.streaming.fitting import blocks_for_streamed_fit, fit_streamed_blocks
 
 
@@ -132,11 +132,12 @@ def fit(
     """
     limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
-    blocks = blocks_for_streamed_fit(X, y, sample_weight)
+    blocks = None if type(X) is np.ndarray else blocks_for_streamed_fit(X, y, sample_weight)
     if blocks is not None:
         if warm_start is not None:
             raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")
-        model, shortfalls = fit_streamed_blocks(call, params, blocks, class_weight)
+        with memory_error_in_words("the fit to row blocks"):
+            model, shortfalls = fit_streamed_blocks(call, params, blocks, class_weight)
     else:
         model, shortfalls = certified_model(call, params, X, y, sample_weight, class_weight, warm_start)
     for shortfall in shortfalls:
@@ -161,7 +162,7 @@ def certified_model(
         chosen = setting.kernel(kernel_given)
         handed = PathCache()
         if start is not None:
-            start.check(setting.data, chosen.exact, setting.pieces.places)
+            start.check(setting.data, chosen.exact, setting.places)
             handed.starts = start.starts
         fitted = setting.solve(task, setting.complete(task), chosen, handed)
         return setting.builder().model(fitted), fitted.shortfalls

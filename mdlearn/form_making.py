@@ -46,14 +46,15 @@ class PathCache:
     prepared: Prepared = field(default_factory=Prepared)  # what engines have prepared
     starts: Starts | None = None  # where problems may begin
     shared: bool = False  # whether it serves several fits
-    memory: GramMemory = field(default_factory=GramMemory)  # of kernel matrices
+    memory: GramMemory | None = None  # of kernel matrices
 
 
 @dataclass(eq=False)
 class FormMaker:
     """Maker of the forms of a fit, one after the other."""
 
-    pieces: ClassPairProblems
+    data: Data
+    pairs: ClassPairProblems | None  # data of every pair of classes; None: all rows are one problem
     task: Objective
     params: dict[str, Any]  # its parameters, complete
     kernel: Kernel
@@ -66,39 +67,46 @@ class FormMaker:
     check: Callable[[Form], None] | None = None
 
     def __len__(self) -> int:
-        return len(self.pieces)
+        return 1 if self.pairs is None else len(self.pairs)
 
     def make(self, j: int) -> Generator[None, Any, Form]:
         """Make a form, in interruptible pieces."""
         task, params, kernel, handed = self.task, self.params, self.kernel, self.handed
-        piece, features = handed.pieces.pop(j, None) or self.pieces[j], handed.features.pop(j, None)
+        pairs, place, foreign = self.pairs, kernel.explicit, class_is_foreign(type(task))
+        piece, features = handed.pieces.pop(j, None), handed.features.pop(j, None)
+        piece = piece or (self.data if pairs is None else pairs[j])
         if features is None:
-            features = yield from _make_form_features(task, piece, kernel, params, (self.seed, j, 1))
-            if type(features) is KernelFeatures and features.rows is piece.X:
-                pair = self._pair_kernel(j)
+            if place is None and not task.own_features(params):
+                features = default_features(piece, kernel)
+            else:
+                features = yield from _make_form_features(task, piece, kernel, params, (self.seed, j, 1))
+            if pairs is not None and type(features) is KernelFeatures and features.rows is piece.X:
+                pair = self._pair_kernel(pairs, j)
                 features = features if pair is None else replace(features, pair=pair)
             if handed.shared and isinstance(features, KernelFeatures):
-                features.reuse(handed.memory if len(self) == 1 else None)
+                features.reuse(handed.memory if pairs is None else None)
         if handed.prepared.left > 1:
             handed.pieces[j], handed.features[j] = piece, features
-        inner = kernel if kernel.explicit is None else Kernel("linear")
+        inner = kernel if place is None else Kernel("linear")
         given = piece, features, inner, self.bias, params, self.solve
-        if class_is_foreign(type(task)):
+        if foreign:
             form = yield from steps_with_error_notes(task, "objective", "problem", partial(task.problem, *given))
             check_form(task, form, piece)
+        elif type(task).problem is Objective.problem:
+            form = task.form(piece, features, self.bias, params)
         else:
             form = yield from task.problem(*given)
         form = as_joint_problem(form) if self.multiclass == "joint" else form
-        call_with_error_notes(task, "objective", "check_form", form, params)
+        if type(task).check_form is not Objective.check_form:
+            call_with_error_notes(task, "objective", "check_form", form, params)
         if self.check is not None:
             self.check(form)
         return form
 
-    def _pair_kernel(self, j: int) -> ClassPairGram | None:
+    def _pair_kernel(self, pieces: ClassPairProblems, j: int) -> ClassPairGram | None:
         """Return the kernel of a pair's rows with values that all pairs share; None where they share none."""
-        pieces, shared = self.pieces, self.handed.classes
-        pairs, X = pieces.pairs, pieces.data.X
-        if pairs is None or pairs.in_order or not self.kernel.plain or pieces.largest > SHARING_PAIR_ROWS:
+        pairs, X, shared = pieces.pairs, pieces.data.X, self.handed.classes
+        if pairs.in_order or not self.kernel.plain or pieces.largest > SHARING_PAIR_ROWS:
             return None
         if 8.0 * (X.n_entries + float(np.square(pairs.sizes.astype(float)).sum())) > CLASS_BLOCK_BYTES:
             return None
@@ -108,7 +116,8 @@ class FormMaker:
 
     def size(self, j: int) -> tuple[int, float]:
         """Number of rows of a pair of classes, and their weight."""
-        return self.pieces.sizes[j]
+        assert self.pairs is not None
+        return self.pairs.sizes[j]
 
     def at_zero(self, total: float) -> ZeroProof | None:
         """Return what is known of a pair of this weight at w = 0; None where the form or a start say more."""
@@ -120,10 +129,11 @@ class FormMaker:
 def _make_form_features(
     task: Objective, data: Data, kernel: Kernel, params: dict[str, Any], seeds: tuple[int, ...]
 ) -> Generator[None, Any, Features]:
-    """Make the features of a form's rows; of an approximate kernel those of its map, which objectives take for rows."""
+    """Make other features of a form than the kernel's own: the objective's, or those of an approximate kernel's map.
+
+    Objectives take the latter for rows.
+    """
     place, own = kernel.explicit, task.own_features(params)
-    if place is None and not own:
-        return default_features(data, kernel)
     if place is None:
         work = partial(task.features, data, kernel, params, seeded_rng(*seeds))
         made = yield from steps_with_error_notes(task, "objective", "features", work)

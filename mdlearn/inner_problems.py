@@ -6,13 +6,12 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-from mdlearn.arguments import checked_limits, checked_seed
 from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.driver.driver import Driver
 from mdlearn.forms.problem import Form, problems_of
 from mdlearn.forms.proof import Solution, Start, starts_of
 from mdlearn.solvers.auto import FOLLOWERS
-from mdlearn.stages import chosen_engine, relief_engines, requested_engine
+from mdlearn.stages import checked_limits, checked_seed, chosen_engine, relief_engines, requested_engine
 
 
 def solve_inner(

@@ -12,19 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import checked_choice
 from mdlearn.data.class_pairs import ClassPairProblems
 from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_approximation import approximate_kernel, check_kernel_approximation
 from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_kernel_parameters
 from mdlearn.data.kernel_functions import kernel_function_rows, kernel_function_takes_objects
-from mdlearn.data.validation import Data
+from mdlearn.data.validation import Data, check_number
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
 from mdlearn.driver.checked_form import check_form_solutions
 from mdlearn.driver.choice import Choice, choose_solver
 from mdlearn.driver.driver import Driver, DriverOutcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, LimitShortfall
-from mdlearn.errors import FaultyProblem, call_with_error_notes, class_is_foreign, is_foreign
+from mdlearn.errors import FaultyProblem, call_with_error_notes, class_is_foreign, did_you_mean, is_foreign
 from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
@@ -37,11 +36,12 @@ from mdlearn.model.task import READERS, TASKS, Task, task_of
 from mdlearn.numerics.blas_threads import blas_product_work, blas_threads_for
 from mdlearn.numerics.errstate import in_errstate_of_caller, overflow_errstate
 from mdlearn.numerics.interruptible import finished
-from mdlearn.numerics.memory import memory_error_in_words
+from mdlearn.numerics.memory import raise_memory_error_in_words
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import resolved_parameters
 from mdlearn.plugins.registry import (
     find,
+    objective_with_params,
     registered_objective,
     registered_options,
     registered_solver,
@@ -49,6 +49,60 @@ from mdlearn.plugins.registry import (
 )
 from mdlearn.solvers.auto import FOLLOWERS, RELIEF
 from mdlearn.solvers.base import Solver
+
+MOST_THREADS = 1024
+"""A larger number is a slip: BLAS would be asked to start them all."""
+
+
+class DefaultTolerance(float):
+    """Type of the default of fit's argument `tol`.
+
+    An engine with a published end of its own warns of a larger gap only when `tol` was given. The type tells the
+    default from the same number given on purpose, and the signature still shows the number.
+    """
+
+
+DEFAULT_TOL = DefaultTolerance(1e-6)
+
+
+def checked_limits(
+    started: float, tol: Any, max_iter: Any, time_limit: Any, callback: Any, verbose: Any, n_threads: Any
+) -> Limits:
+    """Check fit's arguments tol, max_iter, time_limit, callback, verbose and n_threads; return the Limits of a fit."""
+    tol_given = not isinstance(tol, DefaultTolerance)
+    tol = check_number(tol, "tol", low=0.0) if tol_given else float(tol)
+    if max_iter is not None:
+        max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
+    deadline = np.inf
+    if time_limit is not None:
+        deadline = started + check_number(time_limit, "time_limit", low=0.0)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback needs to be callable; got {callback!r}")
+    if isinstance(verbose, (bool, np.bool_)):
+        verbose = int(verbose)
+    level = check_number(verbose, "verbose", low=0, integer=True)
+    if n_threads is not None:
+        n_threads = check_number(n_threads, "n_threads", low=1, high=MOST_THREADS, integer=True)
+    return Limits(tol, tol_given, max_iter, started, deadline, callback, level, n_threads)
+
+
+def checked_seed(random_state: Any) -> int:
+    """Check fit's argument `random_state` and return a seed >= 0: None is 0, a generator gives its next number."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(check_number(random_state, "random_state", low=0, integer=True))
+
+
+def checked_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return `value`, an argument of fit, or raise the ValueError that lists what the argument `name` can be."""
+    if not isinstance(value, str) or value not in choices:
+        told = ", ".join(choices)
+        raise ValueError(f"{name} {value!r} is not possible here; give one of {told}{did_you_mean(value, choices)}")
+    return value
 
 
 @dataclass(eq=False)
@@ -94,17 +148,13 @@ class Call:
             raise ValueError(
                 f"objective {found.name!r} needs rows, not kernel='precomputed'; give X and another kernel"
             )
-        if kernel_function_takes_objects(maker):
+        if not isinstance(maker, str) and kernel_function_takes_objects(maker):
             check_objects_suffice(found, maker)
         return call
 
     def rows(self, X: Any) -> Any:
         """Return X for the readers of data: objects as rows where the kernel compares such, else X itself."""
-        return (
-            X
-            if isinstance(self.maker, str) or not kernel_function_takes_objects(self.maker)
-            else kernel_function_rows(self.maker, X)
-        )
+        return kernel_function_rows(self.maker, X) if kernel_function_takes_objects(self.maker) else X
 
     @property
     def square(self) -> bool:
@@ -115,27 +165,32 @@ class Call:
         """The objective with its hyper-parameters, checked, and those of the kernel, as given."""
         if not params.keys().isdisjoint(ARGUMENTS):
             check_kernel_approximation(self.kernel, params)
-        if not self.objective.kernels and self.kernel != "linear" and params.get("approximation") is None:
-            name = self.objective.name
+        name, approximate = self.objective.name, params.get("approximation") is not None
+        if not self.objective.kernels and self.kernel != "linear" and not approximate:
             raise ValueError(f"objective {name!r} is linear; got kernel={self.kernel!r}, give kernel='linear'")
-        if kernel_function_takes_objects(self.maker) and params.get("approximation") is not None:
-            name = self.maker.name
-            raise ValueError(
-                f"kernel {name!r} compares objects, of which no features are made; leave out approximation"
-            )
+        if not params and isinstance(self.maker, str):
+            return objective_with_params(self.objective, params), {}
+        if approximate and kernel_function_takes_objects(self.maker):
+            told = f"kernel {self.maker.name!r} compares objects, of which no features are made"
+            raise ValueError(f"{told}; leave out approximation")
         given, own, kernel_names = split_kernel_parameters(self.maker, dict(params), self.objective)
         task = registered_objective(self.objective, own, kernel_names)
-        if task.feature_map is not None and given.get("approximation") is not None:
-            raise ValueError(f"objective {task.name!r} makes features of its own; leave out approximation")
+        if approximate and task.feature_map is not None:
+            raise ValueError(f"objective {name!r} makes features of its own; leave out approximation")
         return task, given
 
-    @memory_error_in_words("reading the data")
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> CheckedCall:
         """Check the data."""
-        square = self.square
-        data = READERS[self.kind.y](self.rows(X), y, sample_weight, class_weight, square=square)
-        in_order = self.objective.features is not Objective.features or self.kernel == "linear"
-        return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, square, in_order))
+        square, pairs = self.square, None
+        try:
+            rows = X if isinstance(self.maker, str) else self.rows(X)
+            data = READERS[self.kind.y](rows, y, sample_weight, class_weight, square=square)
+            if self.multiclass in PAIRWISE and data.classes.shape[0] > 2:
+                in_order = self.objective.features is not Objective.features or self.kernel == "linear"
+                pairs = ClassPairProblems(data, square, in_order)
+        except MemoryError as error:
+            raise_memory_error_in_words(error, "reading the data")
+        return CheckedCall(self, data, pairs)
 
 
 def check_objects_suffice(objective: Any, kernel: Any) -> None:
@@ -151,7 +206,7 @@ def check_objects_suffice(objective: Any, kernel: Any) -> None:
 def requested_engine(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[str, Any]]:
     """Look up the engine that the caller of a fit asks for, None for "auto", and check its options."""
     engine = None if isinstance(solver, str) and solver == "auto" else registered_solver(find("solver", solver))
-    return engine, registered_options(solver_options, engine)
+    return engine, {} if solver_options is None else registered_options(solver_options, engine)
 
 
 def chosen_engine(engine: Solver | None, given: dict[str, Any], form: Form) -> tuple[CheckedEngine, Choice]:
@@ -201,36 +256,49 @@ class CheckedCall:
 
     call: Call
     data: Data
-    pieces: ClassPairProblems  # rows of every pair of classes, or all rows
+    pairs: ClassPairProblems | None  # data of every pair of classes; None: all rows are one problem
+
+    @property
+    def pieces(self) -> ClassPairProblems | list[Data]:
+        """Data of every problem."""
+        return self.pairs or [self.data]
+
+    @property
+    def places(self) -> Sequence[np.ndarray]:
+        """Positions of the rows of each problem among the caller's; holds none of the rows."""
+        return [self.data.rows] if self.pairs is None else self.pairs.places
 
     @property
     def n_threads(self) -> int | None:
         """Number of BLAS threads: the one asked for, else by the size of the largest product; None: as found."""
         asked, X = self.call.limits.n_threads, self.data.X
-        rows, columns = self.pieces.largest, X.shape[1]
+        (rows, columns), pairs = X.shape, self.pairs
+        if pairs is not None:
+            rows = pairs.largest
         if self.call.kernel != "linear":
             columns = rows
         elif X.sparse:
             rows = columns = min(rows, columns)  # products of sparse rows do not go through BLAS
         return asked or blas_threads_for(blas_product_work(rows, columns))
 
-    @memory_error_in_words("the kernel")
     def kernel(self, given: dict[str, Any]) -> Kernel:
         """The kernel with its parameters; an approximate one where that is asked for."""
-        own = {name: value for name, value in given.items() if name not in ARGUMENTS}
-        data, kernel = self.data, make_kernel(self.call.maker, own, self.data.X, self.data.counts)
-        if given.get("approximation") is None:
-            return kernel
-        how = given["approximation"], given.get("n_components")
-        work = approximate_kernel(kernel, *how, data.X, data.counts, self.call.seed)
-        made: Kernel = finished(work, self.call.limits.late)
-        return made
+        call, data = self.call, self.data
+        own = {name: value for name, value in given.items() if name not in ARGUMENTS} if given else given
+        try:
+            kernel = make_kernel(call.maker, own, data.X, data.counts)
+            if given.get("approximation") is not None:
+                how = given["approximation"], given.get("n_components")
+                work = approximate_kernel(kernel, *how, data.X, data.counts, call.seed)
+                kernel = finished(work, call.limits.late)
+        except MemoryError as error:
+            raise_memory_error_in_words(error, "the kernel")
+        return kernel
 
     def complete(self, task: Objective) -> dict[str, Any]:
         """Hyper-parameters of the objective, defaults filled in."""
         return resolved_parameters(task, self.data.total, self.data)
 
-    @memory_error_in_words("the fit")
     def solve(
         self, task: Objective, filled: dict[str, Any], kernel: Kernel, handed: PathCache, limits: Limits | None = None
     ) -> Fitted:
@@ -260,27 +328,29 @@ class CheckedCall:
             found: list[Solution] = driven(form, None, None, Prepared())[0].solutions
             return found
 
-        names = call.bias, call.multiclass, call.seed
-        several = len(self.pieces) > 1
-        turns = FormMaker(self.pieces, task, filled, kernel, *names, handed, level)
-        with overflow_errstate():
-            form = finished(turns.make(0), limits.late)
-            starts = None if handed.starts is None else _starts_of_objective(task, handed.starts)
-            outcome, ran = driven(form, turns if several else None, starts, handed.prepared)
+        several, own = self.pairs is not None, (task, filled, kernel, call.bias, call.multiclass, call.seed)
+        turns = FormMaker(self.data, self.pairs, *own, handed, level)
+        try:
+            with overflow_errstate():
+                form = finished(turns.make(0), limits.late)
+                starts = None if handed.starts is None else _starts_of_objective(task, handed.starts)
+                outcome, ran = driven(form, turns if several else None, starts, handed.prepared)
+        except MemoryError as error:
+            raise_memory_error_in_words(error, "the fit")
         solutions = outcome.solutions
-        if not several:
+        if not several and type(task).arranged is not Objective.arranged:
             solutions = [call_with_error_notes(task, "objective", "arranged", one, form) for one in solutions]
         if class_is_foreign(type(task)):
             check_form_solutions(task, solutions, form, self.data, several)
-        params = {**filled, **kernel.params}
-        return Fitted(task, params, kernel.exact, outcome, solutions, form.features.mapping(), ran, shortfalls)
+        made = outcome, solutions, form.features.mapping()
+        return Fitted(task, {**filled, **kernel.params}, kernel.exact, *made, ran, shortfalls)
 
     def builder(self, fits: Sequence[Fitted] = ()) -> Builder:
         """Return a `Builder` of models; with `fits`, of those alone, and from a copy of the rows that they need."""
         data, call = self.data, self.call
         if call.limits.callback is not None:  # a builder outlives the call, not its callback
             call = replace(call, limits=replace(call.limits, callback=None))
-        builder = Builder(call, data, self.pieces.places)
+        builder = Builder(call, data, self.places)
         if not fits:
             return builder
         if self.call.square or any(one.solutions[0].coef is not None for one in fits):
@@ -312,14 +382,16 @@ class Builder:
         """Coefficients, dual coefficients and intercepts that the decision values of a fit are made of."""
         return stored_coefficients(fitted.solutions, self.places_of(fitted), self.data.n_given, self.data.X.dtype)
 
-    @memory_error_in_words("the model")
     def model(self, fitted: Fitted) -> Model:
         """The model of a fit."""
-        task, call = fitted.task, self.call
-        kinds, outcome = (call.bias, call.multiclass, task.probabilities), fitted.outcome
+        task, call, outcome, places = fitted.task, self.call, fitted.outcome, self.places_of(fitted)
+        kinds = call.bias, call.multiclass, task.probabilities
         said = task.name, fitted.params, kinds, fitted.ran[:3], (outcome.n_iter, outcome.history), outcome.certificate
-        places = self.places_of(fitted)
-        return build_model(*said, fitted.solutions, self.data, places, fitted.kernel, fitted.mapping, call.kind.model)
+        made = fitted.solutions, self.data, places, fitted.kernel, fitted.mapping, call.kind.model
+        try:
+            return build_model(*said, *made)
+        except MemoryError as error:
+            raise_memory_error_in_words(error, "the model")
 
 
 def _starts_of_objective(task: Objective, starts: Starts) -> Starts:

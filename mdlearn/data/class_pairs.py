@@ -1,4 +1,4 @@
-"""Pairs of classes: the data of the problems of a fit, of all rows or of each pair, gathered when they are asked for.
+"""Pairs of classes: the data of the problems of a fit by pairs, gathered when they are asked for.
 
 Of hundreds of classes there are tens of thousands of pairs: nothing is made for one whose turn never comes.
 """
@@ -55,13 +55,12 @@ class ClassPairPositions(Sequence[np.ndarray]):
 
 
 class ClassPairProblems:
-    """Data of the problems of a fit: of all rows, or of each pair of classes.
+    """Data of the problems of a fit by pairs of classes.
 
     Parameters
     ----------
     data : Data
-    by_pairs : bool
-        Whether more than two classes are fitted by pairs.
+        Rows of more than two classes.
     square : bool
         Whether X is a Gram matrix.
     in_order : bool
@@ -69,29 +68,24 @@ class ClassPairProblems:
 
     Attributes
     ----------
-    pairs : ClassPairPositions, or None where all rows are one problem
+    pairs : ClassPairPositions
     sizes : list of (int, float)
-        Number of rows of each pair of classes, and their weight; empty where all rows are one problem.
+        Number of rows of each pair of classes, and their weight.
     """
 
-    def __init__(self, data: Data, by_pairs: bool, square: bool, in_order: bool = True) -> None:
+    def __init__(self, data: Data, square: bool, in_order: bool = True) -> None:
         k = data.classes.shape[0]
-        self.data, self.square = data, square
-        self.pairs = ClassPairPositions(data.codes, k, None, in_order) if by_pairs and k > 2 else None
-        self.sizes: list[tuple[int, float]] = []
-        if self.pairs is not None:
-            (low, high), rows = np.triu_indices(k, 1), self.pairs.sizes
-            weights = np.bincount(data.codes, weights=data.counts, minlength=k)
-            self.sizes = list(zip((rows[low] + rows[high]).tolist(), (weights[low] + weights[high]).tolist()))
+        self.data, self.square, self.pairs = data, square, ClassPairPositions(data.codes, k, None, in_order)
+        (low, high), rows = np.triu_indices(k, 1), self.pairs.sizes
+        weights = np.bincount(data.codes, weights=data.counts, minlength=k)
+        self.sizes = list(zip((rows[low] + rows[high]).tolist(), (weights[low] + weights[high]).tolist()))
 
     def __len__(self) -> int:
-        return 1 if self.pairs is None else len(self.pairs)
+        return len(self.pairs)
 
     def __getitem__(self, j: int) -> Data:
-        """Data of a problem; of a pair of classes, rows of its own, copied each time."""
+        """Data of a pair of classes: rows of its own, copied each time."""
         data, pairs = self.data, self.pairs
-        if pairs is None:
-            return data
         rows, (low, high) = pairs[j], pairs.classes[j]
         if self.square:
             X: Rows = DenseRows(data.X.block(rows)[:, rows].astype(data.X.dtype, copy=False))
@@ -103,12 +97,10 @@ class ClassPairProblems:
     @property
     def places(self) -> Sequence[np.ndarray]:
         """Positions of the rows of each problem among the caller's; holds none of the rows."""
-        data, pairs = self.data, self.pairs
-        if pairs is None:
-            return [data.rows]
-        return ClassPairPositions(data.codes, data.classes.shape[0], data.rows, pairs.in_order)
+        data = self.data
+        return ClassPairPositions(data.codes, data.classes.shape[0], data.rows, self.pairs.in_order)
 
     @property
     def largest(self) -> int:
         """Number of rows of the largest problem."""
-        return self.data.X.shape[0] if self.pairs is None else int(np.sort(self.pairs.sizes)[-2:].sum())
+        return int(np.sort(self.pairs.sizes)[-2:].sum())

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn
 
 from mdlearn.errors import InsufficientMemory
 
@@ -111,35 +109,26 @@ def require(n_bytes: float, what: str, instead: str, at_once: int = 1) -> None:
         )
 
 
-Call = TypeVar("Call", bound=Callable[..., Any])
-
-
 class memory_error_in_words:
-    """Turn a MemoryError, which may come without a word, into an InsufficientMemory that says where."""
+    """Context that turns a MemoryError, which may come without a word, into an InsufficientMemory that says where."""
 
     def __init__(self, what: str) -> None:
         self.what = what
-
-    def __call__(self, call: Call) -> Call:
-        """Return a function with its memory errors in words."""
-
-        @wraps(call)
-        def guarded(*given: Any, **named: Any) -> Any:
-            try:
-                return call(*given, **named)
-            except MemoryError as error:
-                self.__exit__(MemoryError, error, None)
-                raise
-
-        return cast("Call", guarded)
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, MemoryError) and not isinstance(error, InsufficientMemory):
-            found = f" ({error})" if str(error) else ""
-            raise InsufficientMemory(
-                f"{self.what} ran out of memory{found}; use fewer rows or columns, float32 rows or n_threads=1, or end "
-                "other programs"
-            ) from error
+            raise_memory_error_in_words(error, self.what)
+
+
+def raise_memory_error_in_words(error: MemoryError, what: str) -> NoReturn:
+    """Raise a MemoryError, which may come without a word, as an InsufficientMemory that says where."""
+    if isinstance(error, InsufficientMemory):
+        raise error
+    found = f" ({error})" if str(error) else ""
+    raise InsufficientMemory(
+        f"{what} ran out of memory{found}; use fewer rows or columns, float32 rows or n_threads=1, or end other "
+        "programs"
+    ) from error

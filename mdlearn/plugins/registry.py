@@ -201,7 +201,7 @@ def find(kind: str, given: Any) -> Any:
     name, with the known ones and the plugins that could not be used, and for one that several plugins offer.
     """
     found = registry()
-    known = found.registered(kind)
+    known: dict[str, Any] = getattr(found, kind + "s")
     if isinstance(given, str):
         if given not in known:
             raise ValueError(found.unknown(kind, given))
@@ -233,8 +233,6 @@ def registered_solver(found: Any) -> Solver:
 
 def registered_options(given: Any, engine: Solver | None) -> dict[str, Any]:
     """Options of an engine of the registry as a dict, names checked as far as it is known before any work."""
-    if given is None:
-        return {}
     if not isinstance(given, Mapping):
         raise TypeError(f"solver_options needs to be a mapping of option names to values; got {given!r}")
     if engine is not None:

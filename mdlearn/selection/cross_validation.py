@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.proof import State
 from mdlearn.numerics.blas_threads import blas_threads
@@ -20,7 +19,7 @@ from mdlearn.selection.progress_bar import ProgressBar
 from mdlearn.selection.results import CrossValidation
 from mdlearn.selection.study import Study, StudyScores
 from mdlearn.solvers.base import Solver
-from mdlearn.stages import Call
+from mdlearn.stages import DEFAULT_TOL, Call, checked_limits, checked_seed
 
 
 def cross_validate(

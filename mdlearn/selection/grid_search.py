@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
@@ -22,7 +21,7 @@ from mdlearn.selection.cross_validation import cross_validated_scores, cross_val
 from mdlearn.selection.results import Selection, result_mean_without_nan
 from mdlearn.selection.study import Study, StudyScores
 from mdlearn.solvers.base import Solver
-from mdlearn.stages import Call
+from mdlearn.stages import DEFAULT_TOL, Call, checked_limits, checked_seed
 
 TIES = ("C", "nu", "lambda2", "lambda1")
 """Parameters that decide between equal scores, the smallest value first."""

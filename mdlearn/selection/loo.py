@@ -223,7 +223,7 @@ class _LooValuesWithoutRefits:
         F = model._scores(model.kernel.rows_of(rows_of_study(study.X, setting.data.rows))) + model.intercept_
         place = np.full(setting.data.n_given, -1)
         place[setting.data.rows] = np.arange(setting.data.rows.shape[0])
-        for p, (rows, values) in enumerate(zip(setting.pieces.places, pieces)):
+        for p, (rows, values) in enumerate(zip(setting.places, pieces)):
             F[place[rows], p] = values[:, 0]
         return class_scores(F, setting.data.classes.shape[0], study.call.multiclass)
 
@@ -259,7 +259,7 @@ def _loo_start_cache(setting: CheckedCall, task: Objective, kernel: Kernel, mode
     handed = PathCache()
     if not model.extras:
         start = WarmStart(model, task.name, setting.call.bias, setting.call.multiclass)
-        start.check(setting.data, kernel, setting.pieces.places)
+        start.check(setting.data, kernel, setting.places)
         handed.starts = start.starts
     return handed
 

@@ -16,7 +16,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from mdlearn.api import certified_model
-from mdlearn.arguments import DEFAULT_TOL, DefaultTolerance, checked_limits
 from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.proof import Certificate
@@ -26,7 +25,7 @@ from mdlearn.sklearn.callbacks import CallbackSupportMixin, CallbackTasks, with_
 from mdlearn.sklearn.params import FLOATS, NestedParams, param_entries, sklearn_seed
 from mdlearn.sklearn.streaming import Streaming
 from mdlearn.sklearn.validation import validated_sklearn_input
-from mdlearn.stages import Call
+from mdlearn.stages import DEFAULT_TOL, Call, DefaultTolerance, checked_limits
 
 ESTIMATOR_TOL = 1e-10
 """scikit-learn's checks compare decision values to 7 digits, and objectives bound only the squares of their errors."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_random_state
 
-from mdlearn.arguments import checked_seed
 from mdlearn.errors import did_you_mean
+from mdlearn.stages import checked_seed
 
 FLOATS = (np.float64, np.float32)
 """What X may hold; anything else becomes the first."""

@@ -15,7 +15,6 @@ from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_product_work, blas_threads, blas_threads_for
-from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.registry import registry
 from mdlearn.solvers.base import Solver
@@ -36,8 +35,6 @@ TREE_MATRICES = 12
 
 def blocks_for_streamed_fit(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
     """Return X, y and weights of a streamed fit as row blocks; None where they are rows."""
-    if type(X) is np.ndarray:
-        return None
     if y is None and _is_source_for_streamed_fit(X):
         if sample_weight is not None:
             raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
@@ -55,7 +52,6 @@ def _is_source_for_streamed_fit(X: Any) -> bool:
     return not isinstance(X, Sequence) or not X or isinstance(X[0], tuple)
 
 
-@memory_error_in_words("the fit to row blocks")
 def fit_streamed_blocks(
     call: Call, params: Mapping[str, Any], blocks: RowBlocks, class_weight: Any
 ) -> tuple[Model, list[LimitShortfall]]:

@@ -12,9 +12,8 @@ import threadpoolctl
 from threading_cases import FOUND, blas, data, left_as_found
 
 import mdlearn
-from mdlearn.arguments import checked_limits
 from mdlearn.numerics import blas_threads as guard
-from mdlearn.stages import Call
+from mdlearn.stages import Call, checked_limits
 
 pytestmark = [pytest.mark.threads, pytest.mark.usefixtures(left_as_found.__name__)]
 

@@ -86,8 +86,7 @@ def study_of(name, grid, **params):
 
 
 def call_of(name):
-    from mdlearn.arguments import checked_limits
-    from mdlearn.stages import Call
+    from mdlearn.stages import Call, checked_limits
 
     return Call.of(name, "linear", "auto", None, None, "auto", checked_limits(0.0, 1e-6, None, None, None, 0, None), 0)
 

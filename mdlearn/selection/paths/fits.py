@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
 from mdlearn.data.features.gram import GramMemory
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.driver.limits import Limits
@@ -25,7 +24,7 @@ from mdlearn.selection.paths.grid import GridRoute, checked_grid_points, equal_g
 from mdlearn.selection.paths.path import Path
 from mdlearn.selection.progress_bar import ProgressBar
 from mdlearn.solvers.base import Solver
-from mdlearn.stages import Call, CheckedCall, Fitted
+from mdlearn.stages import DEFAULT_TOL, Call, CheckedCall, Fitted, checked_limits, checked_seed
 
 
 def fit_path(
