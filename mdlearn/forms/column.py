@@ -109,10 +109,11 @@ class Column:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         weights, shifts = (None, None) if by_row is None else (by_row.weights, by_row.shifts)
         each = (self.counts,) * len(terms) if weights is None else np.multiply(weights, self.counts, order="C")
-        total, numbers = float(self.counts.sum()), read_only_rows(np.array([sides, thresholds], float))
-        own.update(by_row=by_row, terms=terms, total=total, shares=tuple(zip(terms, each)), sides=numbers[0])
-        own.update(thresholds=numbers[1], shifts=shifts, level=self.offset is None and shifts is None)
-        own.update(kinds=frozenset(kinds), hard=hard, kappa=2.0 * self.variance / total if total > 0 else 0.0)
+        total, numbers = float(np.add.reduce(self.counts)), read_only_rows(np.array([sides, thresholds], float))
+        own["total"], own["kappa"] = total, 2.0 * self.variance / total if total > 0 else 0.0
+        own["by_row"], own["terms"], own["shares"] = by_row, terms, tuple(zip(terms, each))
+        (own["sides"], own["thresholds"]), own["shifts"] = numbers, shifts
+        own["level"], own["kinds"], own["hard"] = self.offset is None and shifts is None, frozenset(kinds), hard
 
     @kept
     def whole(self) -> bool:

@@ -272,6 +272,10 @@ class GivenTerm:
             return self.weight * self.loss.sums.losses(z, counts, self.side)
         return self.weight * float(counts @ self.each(z))
 
+    def value_at_zero(self, total: float) -> float:
+        """Value of the term at margins 0, of rows whose counts add up to `total`."""
+        return self.value(np.zeros(1), np.array([total]))
+
     def caps(self, counts: np.ndarray) -> np.ndarray:
         """Upper bounds of the multipliers: the steepest slope of this side times weight * counts."""
         return self.loss.limits[self.side] * (self.weight * counts)

@@ -82,6 +82,11 @@ class HingeTerm:
         z, squared = np.ascontiguousarray(z), self.power == 2
         return self.weight * hinges.loss(z, counts, self.side, self.threshold, squared)
 
+    def value_at_zero(self, total: float) -> float:
+        """Value of the term at margins 0, of rows whose counts add up to `total`."""
+        excess = max(0.0, self.side * self.threshold)
+        return 0.0 if self.hard else self.weight * (total * excess**self.power)
+
     def each(self, z: np.ndarray) -> np.ndarray:
         """The term at every margin, without weights."""
         excess = np.maximum(0.0, self.side * (self.threshold - z))
@@ -173,6 +178,11 @@ class LogisticTerm:
     def value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Sum of the term over all rows."""
         return self.weight * logistic.loss(np.ascontiguousarray(z), counts, self.alpha, self.threshold)
+
+    def value_at_zero(self, total: float) -> float:
+        """Value of the term at margins 0, of rows whose counts add up to `total`."""
+        t = self.alpha * self.threshold
+        return self.weight * (total * (max(t, 0.0) + math.log1p(math.exp(-abs(t))))) / self.alpha
 
     def each(self, z: np.ndarray) -> np.ndarray:
         """The term at every margin, without weights."""

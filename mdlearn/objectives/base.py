@@ -323,7 +323,8 @@ class Objective:
         """
         terms = checked_terms(self, params, data.total)
         k, first = data.classes.shape[0], data.first_signs()
-        by_row, own = self.row_terms(data, params), (terms.variance, terms.mean, terms.loss)
+        own = terms.variance, terms.mean, terms.loss
+        by_row = None if type(self).row_terms is Objective.row_terms else self.row_terms(data, params)
         if by_row is not None and not isinstance(by_row, RowTerms):
             told = f"its row_terms returned {type(by_row).__name__}, RowTerms or None is needed"
             raise TypeError(f"objective {self.name!r} is faulty: {told}")

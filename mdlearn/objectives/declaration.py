@@ -16,9 +16,9 @@ from mdlearn.errors import (
     ParametersWithErrorNotes,
     call_with_error_notes,
     came,
+    class_is_foreign,
     did_you_mean,
     faulty,
-    is_foreign,
     with_error_notes,
 )
 from mdlearn.forms.losses import Term, Terms
@@ -230,7 +230,9 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     clash = FIT_ARGUMENTS.intersection(task.parameters)
     if clash:
         raise TypeError(f"objective {task.name!r} declares {sorted(clash)}, which are names of fit's own arguments")
-    if is_foreign(task) and not (isinstance(task.multiclass, (tuple, list)) and set(WAYS).issuperset(task.multiclass)):
+    if class_is_foreign(type(task)) and not (
+        isinstance(task.multiclass, (tuple, list)) and set(WAYS).issuperset(task.multiclass)
+    ):
         raise TypeError(
             f"objective {task.name!r} has multiclass = {task.multiclass!r}; a tuple of some of these is needed: "
             f"{', '.join(WAYS)}"
@@ -255,7 +257,7 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def filled_parameters(task: Any, total: float) -> dict[str, Any]:
     """All declared parameters of an objective: those given, relative ones as numbers, defaults for m = `total`."""
-    filled, foreign = dict[str, Any](), is_foreign(task)
+    filled, foreign = dict[str, Any](), class_is_foreign(type(task))
     if foreign:
         filled = ParametersWithErrorNotes.read_by(task, "objective", {})
     for key, parameter in task.parameters.items():
@@ -287,7 +289,7 @@ def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
 
     Raises TypeError, ValueError for anything else, and for parameters that lead to weights beyond float64.
     """
-    if not is_foreign(task):  # reckons with Python's numbers, of which NumPy does not warn
+    if not class_is_foreign(type(task)):  # reckons with Python's numbers, of which NumPy does not warn
         return _checked_declared_terms(task, params, total)
     with ErrorNotes(task, "objective", "terms"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return _checked_declared_terms(task, params, total)
@@ -315,17 +317,18 @@ def _fault_of_terms(task: Any, terms: Any, total: float) -> str:
     """Fault of an objective's declared terms, as half a sentence; empty where there is none."""
     if not isinstance(terms, Terms):
         return f"returned {came(terms)}, Terms are needed"
-    if is_foreign(task):
+    if class_is_foreign(type(task)):
         fault = terms_fault(terms.loss) or coefficient_terms_fault(terms.coefficient_terms) or _fault_of_factors(terms)
         if fault:
             return f"returned Terms with {fault}"
-    weights = [terms.variance, terms.mean, terms.penalty, terms.unit]
-    rows = np.array([max(total, 1.0)])
+    weights, rows = [terms.variance, terms.mean, terms.penalty, terms.unit], max(total, 1.0)
     for one in terms.loss:
         if one.kind != "constraint":
-            weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
-    beyond = [one for one in weights if not abs(one) <= LARGEST_ENTRY]
-    return BEYOND_FLOAT64 if beyond or not terms.unit > 0 else ""
+            weights += one.weight * rows, one.value_at_zero(rows)
+    for value in weights:
+        if not abs(value) <= LARGEST_ENTRY:
+            return BEYOND_FLOAT64
+    return "" if terms.unit > 0 else BEYOND_FLOAT64
 
 
 def terms_fault(loss: Any) -> str:
@@ -350,7 +353,7 @@ def resolved_parameters(task: Any, total: float, data: Data | None = None) -> di
 
     FaultyPlugin for a foreign objective that returns other names, or something else than numbers.
     """
-    if not is_foreign(task):
+    if not class_is_foreign(type(task)):
         own: dict[str, Any] = task.resolve(total)
         return own if data is None else task.complete(own, data)
     params = _declared_parameters_from(task, "resolve", total)
@@ -373,7 +376,7 @@ def declared_grid(task: Any, total: float) -> Any:
 def _declared_parameters_from(task: Any, method: str, *given: Any) -> dict[str, Any]:
     """Return the declared parameters that a method of an objective answers with; those of a foreign one are checked."""
     params: dict[str, Any] = call_with_error_notes(task, "objective", method, *given)
-    if not is_foreign(task):
+    if not class_is_foreign(type(task)):
         return params
     fault = "" if isinstance(params, dict) else f"returned {came(params)}, a dict of all parameters is needed"
     if not fault and params.keys() != task.parameters.keys():

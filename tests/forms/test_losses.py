@@ -35,6 +35,7 @@ def printed(term, z):
 def test_the_value(name):
     term, z = TERMS[name], np.array([-3.0, 0.2, 0.9, 1.4, 7.0])
     assert term.value(z, COUNTS) == pytest.approx(float(COUNTS @ printed(term, z)), rel=1e-14)
+    assert term.value_at_zero(7.75) == pytest.approx(float(7.75 * printed(term, 0.0)), rel=1e-14)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
