@@ -139,7 +139,7 @@ class Call:
         found, maker = find("objective", objective), find("kernel", kernel)
         bias = checked_choice("bias", found.default_bias if bias is None else bias, BIASES)
         kind = TASKS[found.task] if found.task in BUILT_IN_TASKS else task_of(found)
-        ways = kind.ways(found.multiclass)
+        ways = found.multiclass if kind.by_class and kind.y == "labels" else kind.ways(found.multiclass)
         multiclass = checked_choice("multiclass", multiclass, ("auto", *ways))
         multiclass = ways[0] if multiclass == "auto" else multiclass
         engine, options = requested_engine(solver, solver_options)
@@ -284,7 +284,9 @@ class CheckedCall:
     def kernel(self, given: dict[str, Any]) -> Kernel:
         """The kernel with its parameters; an approximate one where that is asked for."""
         call, data = self.call, self.data
-        own = {name: value for name, value in given.items() if name not in ARGUMENTS} if given else given
+        if call.kernel == "linear":
+            return Kernel("linear")
+        own = {name: value for name, value in given.items() if name not in ARGUMENTS}
         try:
             kernel = make_kernel(call.maker, own, data.X, data.counts)
             if given.get("approximation") is not None:
@@ -342,8 +344,9 @@ class CheckedCall:
             solutions = [call_with_error_notes(task, "objective", "arranged", one, form) for one in solutions]
         if class_is_foreign(type(task)):
             check_form_solutions(task, solutions, form, self.data, several)
-        made = outcome, solutions, form.features.mapping()
-        return Fitted(task, {**filled, **kernel.params}, kernel.exact, *made, ran, shortfalls)
+        exact = kernel if kernel.explicit is None else kernel.exact
+        made = {**filled, **kernel.params}, exact, outcome, solutions, form.features.mapping()
+        return Fitted(task, *made, ran, shortfalls)
 
     def builder(self, fits: Sequence[Fitted] = ()) -> Builder:
         """Return a `Builder` of models; with `fits`, of those alone, and from a copy of the rows that they need."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,11 +70,8 @@ class Kernel:
     function: Callable[[Any, Any], Any] | None = None  # k(A, B) -> (n, m) of the user or of a plugin
     # shape (d,), subtracted from both sides by rbf: distances keep their digits when the data lie far from the origin
     centre: np.ndarray | None = None
-
-    @property
-    def explicit(self) -> Any:
-        """Map to rows of a linear problem in place of the kernel's (a KernelApproximationMap); None: there is none."""
-        return None
+    explicit: ClassVar[Any] = None
+    """Map to rows of a linear problem in place of the kernel's (a KernelApproximationMap); None: there is none."""
 
     def rows_of(self, X: Any) -> Rows:
         """Rows of an X for predictions, checked."""
