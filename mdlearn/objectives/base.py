@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
-from mdlearn.errors import call_with_error_notes
+from mdlearn.errors import call_with_error_notes, class_is_foreign
 from mdlearn.forms.losses import Terms
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
@@ -333,9 +334,11 @@ class Objective:
             columns += [Column(signs, data.counts, *own, by_row=by_row) for signs in data.signs()[1:]]
         elif k > 2:
             columns += columns[0].against_rest(data.codes, range(1, k))
-        checks = type(self).check_column is not Objective.check_column
-        for column in columns if checks else ():
-            call_with_error_notes(self, "objective", "check_column", params, column, bias)
+        check: Callable[..., None] = self.check_column
+        if class_is_foreign(type(self)):
+            check = partial(call_with_error_notes, self, "objective", "check_column")
+        for column in columns if type(self).check_column is not Objective.check_column else ():
+            check(params, column, bias)
         weights = terms.ridge, terms.unit, terms.penalty
         return MarginForm(features, tuple(columns), bias, *weights, coefficient_terms=terms.coefficient_terms)
 
