@@ -41,8 +41,8 @@ from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import resolved_parameters
 from mdlearn.plugins.registry import (
     find,
-    objective_with_params,
     registered_objective,
+    registered_objective_with,
     registered_options,
     registered_solver,
     registry,
@@ -169,7 +169,7 @@ class Call:
         if not self.objective.kernels and self.kernel != "linear" and not approximate:
             raise ValueError(f"objective {name!r} is linear; got kernel={self.kernel!r}, give kernel='linear'")
         if not params and isinstance(self.maker, str):
-            return objective_with_params(self.objective, params), {}
+            return registered_objective_with(self.objective, params), {}
         if approximate and kernel_function_takes_objects(self.maker):
             told = f"kernel {self.maker.name!r} compares objects, of which no features are made"
             raise ValueError(f"{told}; leave out approximation")

@@ -10,6 +10,7 @@ R'u + e is A w - g: the dual value takes no pass over the rows beyond that of th
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Generator
 from typing import NamedTuple
 
@@ -63,14 +64,26 @@ class LossColumnFactor(NamedTuple):
     bends: np.ndarray
 
 
-class LossColumnWhitening(NamedTuple):
-    """Whitening that columns of a form share: for counts and kappa, M's factor L, rows X L^-T, and their squares."""
+class LossColumnWhitening:
+    """Whitening that columns of a form share: for counts and kappa, M's factor L, rows X L^-T, and their squares.
 
-    counts: np.ndarray
-    kappa: float
-    L: np.ndarray
-    rows: np.ndarray
-    squares: np.ndarray
+    The rows lie in a block with one entry more, which is a column's own: one column at a time has the block itself.
+    """
+
+    def __init__(self, counts: np.ndarray, kappa: float, L: np.ndarray, block: np.ndarray, squares: np.ndarray) -> None:
+        self.counts, self.kappa, self.L, self.rows, self.squares = counts, kappa, L, block[:, :-1], squares
+        self._blocks = [block]
+
+    def block(self, holder: object) -> np.ndarray:
+        """Return the rows with room for one entry more; those of a column that is still in use are copied."""
+        try:
+            block = self._blocks.pop()
+        except IndexError:
+            block = np.empty((self.rows.shape[0], self.rows.shape[1] + 1))
+            block[:, :-1] = self.rows
+            return block
+        weakref.finalize(holder, self._blocks.append, block).atexit = False
+        return block
 
 
 SharedFactors = dict[int, LossColumnFactor]

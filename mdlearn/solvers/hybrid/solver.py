@@ -38,7 +38,13 @@ from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import PRECONDITIONER_COLUMNS, SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, sweep_until_newton, sweeps_alone
-from mdlearn.solvers.hybrid.whitened_column import MOST_WHITENING, WHITENED_COLUMNS, whitened_column, whitening_pays
+from mdlearn.solvers.hybrid.whitened_column import (
+    MOST_WHITENING,
+    WHITENED_COLUMNS,
+    narrow_whitening_pays,
+    whitened_column,
+    whitening_pays,
+)
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, is_nearly_hard
 
 LARGE_WEIGHT, STEEPEST, STEEPEST_ROWS = 1e4, 1e9, 1e12
@@ -188,7 +194,7 @@ class Hybrid(Solver):
         problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
         places = HybridOffers(problem)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
-        if narrow:
+        if narrow and not narrow_whitening_pays(problem, len(form.columns)):
             return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places, tol), places)
         return _hybrid_newton_steps(self._wide(form, problem, shared, places), places)
 

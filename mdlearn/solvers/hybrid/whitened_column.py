@@ -23,7 +23,10 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows, steps
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
+from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, ColumnQuadratic, LossColumn, LossColumnWhitening
+from mdlearn.solvers.hybrid.metric import price_of_whitened_metric
+from mdlearn.solvers.hybrid.narrow import NARROW_SWEEPS_COLUMNS, NARROW_SWEEPS_ENTRIES
 
 WHITENED_COLUMNS = 300
 """Columns up to which whitening every class anew costs less than it saves: usps, 0.66 to 1.16 of the time without."""
@@ -32,6 +35,11 @@ WHITENED_ENTRIES = 1 << 12
 WHITENED_GAIN = 0.1
 """Reach of a margin times mean eigenvalue of the variance term from which whitening pays. On 12 real sets, C from 0.01
 to 1, gaps of 1e-2 to 1e-5: 0.74 to 0.94 of the time without at C >= 0.1, 0.93 to 1.4 below."""
+CHEAP_WHITENING, DEAR_WHITENING = 0.5, 2.0
+"""A share in a whitening, in prices of a sweep over rows as they are: up to the first it pays whatever the reach, below
+the second at less of it in proportion. Shares of 0.2 to 0.4 on digits, soybean_large and four drawn sets of 10 to 26
+classes, C from 0.01 to 10, gaps of 1e-2 to 1e-6: 0.55 to 1.16 of the time without, in the mean 0.8. Shares of 0.8 to
+1.9 at C = 0.01 and a gap of 1e-2: 1.1 to 1.9."""
 MOST_WHITENING = 5e7
 """Rows times columns squared, for each class that shares them, up to which whitening pays. On drawn rows of two classes
 it takes 1.2 to 1.4 (2,000 x 200) and 1.4 to 2 times the time without (100,000 x 51), beyond; on 13 real sets of at most
@@ -53,17 +61,18 @@ class WhitenedColumn(LossColumn):
     """
 
     def __init__(self, problem: LossColumn, whitening: LossColumnWhitening) -> None:
-        column, (m, n) = problem.column, whitening.rows.shape
-        q = blas.dtrsv(whitening.L.T, problem.mean_row, lower=0, trans=1)
+        column, n = problem.column, problem.width
+        q: np.ndarray = blas.dtrsv(whitening.L.T, problem.mean_row, lower=0, trans=1)
         weight = column.kappa * column.total
         self.tilted = math.sqrt(weight / (1.0 - weight * float(q @ q))) * q
-        whitened = np.empty((m, n + 1))
-        whitened[:, :n], whitened[:, n] = whitening.rows, whitening.rows @ self.tilted
+        whitened = whitening.block(self)
+        whitened[:, n] = whitening.rows @ self.tilted
         rows = DenseRows(whitened)
         squares = whitening.squares + np.square(whitened[:, n])
         super().__init__(_whitened_without_variance(column), AffineRows(rows, False), squares, rows)
         self.problem, self.declared, self.L = problem, column, whitening.L
         self.quadratic = ColumnQuadratic(None, None, False)
+        self.mean_row = np.append(q, float(self.tilted @ q))
 
     def coefficients(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients of the rows as they were given, and their intercept."""
@@ -84,7 +93,26 @@ def whitening_pays(problem: LossColumn, sharing: int = 1) -> bool:
     if column.kappa * (squares + column.total * float(problem.rows.constant)) > LARGEST_SECOND_MOMENT:
         return False
     variance = column.kappa * (squares + column.total * (float(problem.rows.constant) - float(v @ v)))
-    return variance <= LARGEST_VARIANCE and problem.margin_reach() * variance > WHITENED_GAIN * n
+    if variance > LARGEST_VARIANCE:
+        return False
+    share = whitening_share(problem, sharing) if sharing > 1 else DEAR_WHITENING
+    if share <= CHEAP_WHITENING:
+        return True
+    gain = WHITENED_GAIN * min(1.0, share / DEAR_WHITENING)
+    return problem.margin_reach() * variance > gain * n
+
+
+def whitening_share(problem: LossColumn, sharing: int) -> float:
+    """Price of a column's share of the whitening, in that of sweeps."""
+    return price_of_whitened_metric(problem) / (sharing * (2.0 * problem.width + VISIT_OPERATIONS))
+
+
+def narrow_whitening_pays(problem: LossColumn, sharing: int) -> bool:
+    """Whether sweeps over whitened rows cost less than compiled steps over narrow ones."""
+    n = problem.width
+    if n < NARROW_SWEEPS_COLUMNS or problem.n_rows * n < NARROW_SWEEPS_ENTRIES:
+        return False
+    return whitening_share(problem, sharing) <= CHEAP_WHITENING and whitening_pays(problem, sharing)
 
 
 def whitened_column(problem: LossColumn, parts: ColumnParts) -> Generator[None, None, WhitenedColumn]:
@@ -104,9 +132,9 @@ def _whiten_column(problem: LossColumn, parts: ColumnParts) -> Generator[None, N
     L = yield from cholesky.cholesky(M)
     (m, d), n = problem.rows.rows.shape, problem.width
     inverse = np.triu(lapack.dtrtri(L.T, lower=0)[0])
-    whitened, squares = np.empty((m, n)), np.empty(m)
+    whitened, squares = np.empty((m, n + 1)), np.empty(m)
     for part in steps(m, WHITENED_OPERATIONS // (n * max(n, LEAST_WIDTH))):
-        block = whitened[part]
+        block = whitened[part, :n]
         # A product takes half the time of a triangular system with as few unknowns.
         np.matmul(problem.rows.rows.block(part), inverse[:d], out=block)
         if d < n:

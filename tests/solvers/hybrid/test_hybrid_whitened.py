@@ -152,3 +152,46 @@ def test_rows_are_not_whitened_where_that_costs_too_much(name, value, monkeypatc
     problem, _, _ = column_of()
     monkeypatch.setattr(whitened_column, name, value)
     assert not whitened_column.whitening_pays(problem)
+
+
+def test_columns_one_after_the_other_have_the_same_block():
+    """One entry of a row is a column's own: it takes the place of the last one's, whose rows nobody reads any more."""
+    problem, parts, _ = column_of()
+    first = drain(whitened_column.whitened_column(problem, parts))[1]
+    block = first.rows.rows.X
+    second = drain(whitened_column.whitened_column(problem, parts))[1]
+    assert not np.shares_memory(second.rows.rows.X, block) and np.array_equal(second.rows.rows.X, block)
+    del first
+    third = drain(whitened_column.whitened_column(problem, parts))[1]
+    assert np.shares_memory(third.rows.rows.X, block)
+
+
+def test_mean_row_of_whitened_rows_takes_no_pass():
+    problem, parts, _ = column_of()
+    white = drain(whitened_column.whitened_column(problem, parts))[1]
+    mean = white.adjoint(problem.column.counts) / problem.column.total
+    assert "mean_row" in vars(white)
+    np.testing.assert_allclose(white.mean_row, mean, rtol=0, atol=1e-12 * np.abs(mean).max())
+
+
+def test_whitening_pays_at_a_smaller_variance_where_classes_share_it(monkeypatch):
+    problem, _, _ = column_of()
+    column = problem.column
+    small = Column(column.y, column.counts, 1e-6, MEAN, column.terms)
+    other = LossColumn(small, problem.rows, problem.squares, problem.stored)
+    share = whitened_column.whitening_share(other, 1)
+    monkeypatch.setattr(whitened_column, "CHEAP_WHITENING", 0.3 * share)
+    assert not whitened_column.whitening_pays(other, 3) and whitened_column.whitening_pays(other, 4)
+
+
+@pytest.mark.parametrize(("classes", "rows", "white"), [(8, 700, True), (2, 700, False), (8, 500, False)])
+def test_narrow_rows_are_whitened_where_many_classes_share_them(classes, rows, white, monkeypatch):
+    """Compiled steps over narrow rows need a matrix and its factor for each class and stage; sweeps hardly a visit."""
+    monkeypatch.undo()  # thresholds as they are
+    rng = np.random.default_rng(8)
+    y = np.arange(rows) % classes
+    X = rng.standard_normal((classes, 52))[y] + rng.standard_normal((rows, 52))
+    made, found = [], solver.whitened_column
+    monkeypatch.setattr(solver, "whitened_column", lambda *parts: made.append(1) or found(*parts))
+    model = mdlearn.fit("ldm", X, y, C=0.1, tol=1e-6, solver="hybrid")
+    assert len(made) == (classes if white else 0) and model.certificate.converged
