@@ -60,8 +60,8 @@ def test_an_engine_that_ends_a_little_early(sample, objective, kernel, classes, 
             return (report.objective - report.lower_bound) / abs(report.objective)
         return report.gap if isinstance(report, Offer) else np.inf
 
-    def ends_early(self, form, column, shared, options, rng):
-        for report in whole(self, form, column, shared, options, rng):
+    def ends_early(self, *given):
+        for report in whole(self, *given):
             if isinstance(report, Offer) and np.isfinite(report.gap):
                 report = report.make()
             if gap(report) < 1e-5:
