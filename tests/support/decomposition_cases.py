@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from mdlearn.solvers.decomposition import growth, rounds
+from mdlearn.solvers.decomposition import growth, rounds, variance
 
 
 def data(m=700, d=4, seed=0, noise=0.6):
@@ -21,6 +21,7 @@ def make_small(monkeypatch):
     monkeypatch.setattr(growth, "FIRST_PART_ROWS", 60)
     for name, n in [("LEAST_WORKING_ROWS", 40), ("MOST_WORKING_ROWS", 120), ("WHOLE_WORKING_ROWS", 0)]:
         monkeypatch.setattr(rounds, name, n)
+    monkeypatch.setattr(variance, "MEMORY_OPERATIONS", np.inf)
 
 
 def counted_rounds(monkeypatch):

@@ -28,9 +28,12 @@ Rounds = Callable[[Column, np.ndarray | None], DecompositionRounds]
 
 
 def grow_to_all_rows(
-    form: MarginForm, column: Column, make: Rounds, rng: np.random.Generator
+    form: MarginForm, column: Column, make: Rounds, rng: np.random.Generator, one_set: bool
 ) -> Generator[None, None, DecompositionRounds]:
-    """Grow a decomposition to rounds over all rows, from the column's start or from the solutions of parts."""
+    """Grow a decomposition to rounds over all rows, from the column's start or from the solutions of parts.
+
+    `one_set`: whether one working set has all rows; then there are no parts.
+    """
     m = column.y.shape[0]
     if column.start is not None:
         whole = make(column, None)
@@ -39,7 +42,7 @@ def grow_to_all_rows(
         if found is not None:
             yield from whole.set_multipliers(column.y * (column.sides @ found[0]))
             return whole
-    order, n = _order_of_growth(column, rng), FIRST_PART_ROWS
+    order, n = _order_of_growth(column, rng), m if one_set else FIRST_PART_ROWS
     part, known = None, order[:0]
     while known.shape[0] < m:
         n = m if PART_GROWTH * n > 2 * m or (part is not None and _growing_part_is_sparse(part)) else n

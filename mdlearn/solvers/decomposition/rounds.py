@@ -60,6 +60,12 @@ def most_rows_of_rounds(cache: float, value_bytes: float) -> int:
     return int(min(LARGEST_WORKING_ROWS, math.sqrt(BLOCK_SHARE * cache / value_bytes)))
 
 
+def most_rows_of_whole_rounds(cache: float, value_bytes: float, pays: bool) -> int:
+    """Return up to how many rows all are one working set: where that pays, as many as Newton steps have room for."""
+    most = max(WHOLE_WORKING_ROWS, math.sqrt(cache / (value_bytes + NEWTON_BYTES)) if pays else 0)
+    return int(min(most, most_rows_of_rounds(cache, value_bytes)))
+
+
 @dataclass(frozen=True, eq=False)
 class DecompositionKernel:
     """Kernel of a decomposition, shared by all columns."""
@@ -68,11 +74,12 @@ class DecompositionKernel:
     constant: float  # what the bias adds to every kernel value
     factor: np.ndarray | None  # partial factor of the matrix with the constant, shape (m, r), beside a variance
     cache: float  # bytes that a working set's block and Newton steps may take
+    whole_rows: int  # rows up to which all are one working set
 
     def take(self, rows: np.ndarray) -> DecompositionKernel:
         """Return the kernel over some rows."""
         factor = None if self.factor is None else self.factor[rows]
-        return replace(self, tiles=self.tiles.take(rows), factor=factor)
+        return replace(self, tiles=self.tiles.take(rows), factor=factor, whole_rows=WHOLE_WORKING_ROWS)
 
 
 class DecompositionRounds(BlockAscentDual):
@@ -89,8 +96,9 @@ class DecompositionRounds(BlockAscentDual):
         self.value_bytes = float(np.dtype(self.columns.dtype).itemsize)
         self.limit = most_rows_of_rounds(self.cache, self.value_bytes)
         m = self.f.shape[0]
-        self.size = self.least = min(m if m <= WHOLE_WORKING_ROWS else LEAST_WORKING_ROWS, self.limit)
-        self.most = min(MOST_WORKING_ROWS, self.limit)
+        self.whole = m <= min(kernel.whole_rows, self.limit)
+        self.size = self.least = m if self.whole else min(LEAST_WORKING_ROWS, self.limit)
+        self.most = m if self.whole else min(MOST_WORKING_ROWS, self.limit)
         self.predicted: np.ndarray | None = None  # gradient that others foretell, for a first round
         self.objective, self.lower_bound, self.b = np.inf, -np.inf, 0.0
         at_zero = np.zeros_like(self.f)

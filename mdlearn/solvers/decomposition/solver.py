@@ -18,8 +18,13 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.decomposition.growth import grow_to_all_rows
-from mdlearn.solvers.decomposition.rounds import DecompositionKernel, DecompositionRounds, decomposition_set_bytes
-from mdlearn.solvers.decomposition.variance import VarianceRounds
+from mdlearn.solvers.decomposition.rounds import (
+    DecompositionKernel,
+    DecompositionRounds,
+    decomposition_set_bytes,
+    most_rows_of_whole_rounds,
+)
+from mdlearn.solvers.decomposition.variance import VarianceRounds, whole_bound_pays
 from mdlearn.solvers.systems.operations import (
     GENTLE_LOSS,
     MATRIX_ROWS,
@@ -152,13 +157,17 @@ class KernelDecomposition(Solver):
             # In double precision: the last pivots would be made of rounding, and the factor above the kernel.
             across = features.columns(single=False).across
             factor = yield from partial_kernel_factor(across, features.squares(), rank, constant)
-        return DecompositionKernel(tiles, constant, factor, _decomposition_cache_bytes(form, options))
+        cache = _decomposition_cache_bytes(form, options)
+        pays = factor is not None and whole_bound_pays(tiles.n_rows, tiles.length, factor.shape[1])
+        whole = most_rows_of_whole_rounds(cache, float(np.dtype(tiles.dtype).itemsize), pays)
+        return DecompositionKernel(tiles, constant, factor, cache, whole)
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Offer a place per round; its report takes the drift from the decision values."""
-        rounds = yield from grow_to_all_rows(form, column, partial(_rounds, form, shared, rng), rng)
+        make = partial(_rounds, form, shared, rng)
+        rounds = yield from grow_to_all_rows(form, column, make, rng, form.features.n_rows <= shared.whole_rows)
         assert isinstance(form.features, KernelFeatures)
         place = DecompositionReporter(form, form.features, rounds)
         least, stalled = np.inf, 0

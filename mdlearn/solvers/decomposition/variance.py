@@ -21,6 +21,7 @@ from collections.abc import Generator
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from mdlearn.data.features.kernel_tiles import VALUE_OPERATIONS
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Column, MarginForm
@@ -31,6 +32,9 @@ ROWS_PER_TILE = 256
 """Rows of a working set's block from which the factor's part is taken at once: products of them stay in the cache."""
 ROWS_PER_OUTER = 2048
 """Rows of the factor whose outer products are added between two heartbeats."""
+COLUMNS_AT_ONCE, COLUMNS_PER_BEAT = 64, 512
+"""Columns of a whole matrix whose products are added up in its precision, copies of which stay in the cache, and those
+between two heartbeats."""
 MOST_VARIANCE_STEPS = 30
 """Steps of conjugate gradients on decision values, each a product with the kernel."""
 SOLVED_RESIDUAL = 1e-2
@@ -42,6 +46,17 @@ SINGLE_PRODUCT_GAP, FALLEN_TRULY, IDLE_PRODUCTS = 1e-5, 0.7, 3
 share of the least so far say that they cannot."""
 FALLEN_GAP = 0.1
 """Share of the last exact gap from which the present one is looked at exactly."""
+PRODUCTS_OF_FIT, MEMORY_OPERATIONS, PARTS_OPERATIONS = 6.0, 600.0, 1e10
+"""Products with all columns that a fit makes of kernel values; operations as dear as the memory of a value and its
+mirror image in a bound; those that a fit's parts and smaller working sets cost beside. To a gap of 1e-6 with C = 1, a
+bound on all rows took 0.67, 0.89 and 1.29 of their time on 5,000, 8,000 and 10,000 rows of ijcnn1 (22 columns), and
+0.52 to 0.85 on five sets of 3,089 to 6,000 rows and 4 to 287 columns."""
+
+
+def whole_bound_pays(m: int, length: int, r: int) -> bool:
+    """Whether one bound over all m rows costs less than products of values of some length, beside r columns of L."""
+    dearer = 2.0 * r + MEMORY_OPERATIONS - PRODUCTS_OF_FIT * (2.0 * length + VALUE_OPERATIONS)
+    return 0.5 * m * m * dearer <= PARTS_OPERATIONS
 
 
 class VarianceRounds(DecompositionRounds):
@@ -78,11 +93,12 @@ class VarianceRounds(DecompositionRounds):
         yield
         values = np.maximum(values, 0.0)
         # A polynomial kernel has few independent columns: what the factor leaves of it is less than single precision.
-        self.B = np.empty(L.shape, dtype=self.columns.dtype)
+        self.B = np.empty((L.shape[0], r + self.free_bias), dtype=self.columns.dtype)
+        self.taken_signs = np.ones(r + self.free_bias, dtype=self.columns.dtype)
         turned = Q * np.sqrt(values / (1.0 + values))
         for start in range(0, L.shape[0], ROWS_PER_OUTER):
             rows = slice(start, start + ROWS_PER_OUTER)
-            self.B[rows] = L[rows] @ turned
+            self.B[rows, :r] = L[rows] @ turned
             yield
         self.inverse = (Q / (1.0 + values)) @ Q.T
         self.taken = np.eye(r) - self.inverse
@@ -91,7 +107,10 @@ class VarianceRounds(DecompositionRounds):
             q = self.inverse @ s
             held = column.kappa * float(self.ones @ self.ones) - float(s @ q)
             self.lift = (1.0 - L @ q) / np.sqrt(held)
+            self.B[:, r], self.taken_signs[r] = self.lift, -1.0
             self.towards_ones = self._preconditioned(self.ones)
+        if self.whole:
+            yield from self.hessian(np.arange(L.shape[0]))
 
     def spread(self, f: np.ndarray) -> np.ndarray:
         """kappa S f."""
@@ -138,7 +157,7 @@ class VarianceRounds(DecompositionRounds):
         self.evaluate()
 
     def add(self, rows: np.ndarray, change: np.ndarray) -> Generator[None, None, None]:
-        yield from self.columns.add(self.f, rows, change)
+        yield from self._add_columns(self.f, rows, change)
         self.f += self.constant * float(change.sum())
         # In double precision: values that cancel are kappa m times what they leave.
         self.f -= self.factor @ (self.taken @ (change @ self.factor[rows]))
@@ -153,26 +172,18 @@ class VarianceRounds(DecompositionRounds):
         for k, own in enumerate(tiles):
             for others in tiles[: k + 1]:
                 # Not a view of the same rows: what NumPy mirrors then takes longer than the product.
-                taken = part[own] @ part[others].copy().T
+                taken = part[own] @ (part[others] * self.taken_signs).T
                 H[own, others] -= taken
                 if own.start != others.start:
                     H[others, own] -= taken.T
-            yield
-        if self.free_bias:
-            lift = self.lift[rows].astype(H.dtype)
-            H += np.multiply.outer(lift, lift)
             yield
         return H
 
     def strip(self, rows: np.ndarray, others: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Bound on the Hessian between some rows and others."""
         H = yield from super().strip(rows, others)
-        H -= self.B[rows] @ self.B[others].T
+        H -= self.B[rows] @ (self.B[others] * self.taken_signs).T
         yield
-        if self.free_bias:
-            lift = self.lift.astype(H.dtype)
-            H += np.multiply.outer(lift[rows], lift[others])
-            yield
         return H
 
     def intercept(self, product: np.ndarray) -> float:
@@ -278,8 +289,29 @@ class VarianceRounds(DecompositionRounds):
     def _product(self, coefficients: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Product of the kernel matrix, without the constant, in single precision."""
         out = np.zeros_like(coefficients)
-        yield from self.columns.add(out, np.arange(out.shape[0]), coefficients)
+        yield from self._add_columns(out, np.arange(out.shape[0]), coefficients)
         return out
+
+    def _add_columns(self, out: np.ndarray, rows: np.ndarray, change: np.ndarray) -> Generator[None, None, None]:
+        """Add products of changes with columns of the kernel matrix, without the constant.
+
+        Where the bound on the Hessian of all rows is there, columns are that plus the factor's part, as it was taken.
+        """
+        if not self.whole:
+            yield from self.columns.add(out, rows, change)
+            return
+        everything, single = rows.shape[0] == out.shape[0], change.astype(self.H.dtype)
+        change, inner = single.astype(np.float64), np.zeros(self.B.shape[1])
+        for part in steps(rows.shape[0], COLUMNS_AT_ONCE):
+            own = part if everything else rows[part]
+            out += single[part] @ self.H[own]
+            inner += change[part] @ self.B[own]
+            if part.start % COLUMNS_PER_BEAT == 0:
+                yield
+        inner *= self.taken_signs
+        for part in steps(out.shape[0], ROWS_PER_OUTER):
+            out[part] += self.B[part] @ inner
+        out -= self.constant * float(change.sum())
 
     def _down(self, f: np.ndarray) -> np.ndarray:
         """R'f."""

@@ -12,9 +12,12 @@ from decomposition_cases import counted_rounds, data, make_small, slow_rounds
 import mdlearn
 from mdlearn.data.features import kernel_features
 from mdlearn.data.features.kernel_features import KernelFeatures
+from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.numerics import pivoted_cholesky
+from mdlearn.numerics.interruptible import finished
 from mdlearn.solvers.decomposition import growth, variance
 from mdlearn.solvers.decomposition.solver import DecompositionReporter
+from mdlearn.solvers.decomposition.variance import VarianceRounds
 
 WEIGHTS = [(0.25, 0.25), (175.0, 0.0), (1000.0, 10.0), (0.0, 5.0)]
 """lambda1 and lambda2; in the last pair the mean alone."""
@@ -53,6 +56,45 @@ def test_a_factor_of_few_columns_leads_to_the_same_optimum(columns, monkeypatch)
     assert model.certificate.converged
     assert model.certificate.objective == pytest.approx(exact.certificate.objective, rel=1.1e-6)
     np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=2e-2)
+
+
+@pytest.mark.parametrize("d", [4, 20])
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+def test_products_are_read_from_a_bound_on_all_rows(bias, d, monkeypatch):
+    """Where it pays, the bound is made once, before any part, and stands for all values in single precision."""
+    monkeypatch.setattr(variance, "MEMORY_OPERATIONS", 0.0)
+    X, y = data(d=d)
+    given = {"C": 10.0, "bias": bias, "kernel": "rbf", "gamma": 1.0 / d, "lambda1": 20.0}
+    exact = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-9, **given)
+    sizes, errors, made = counted_rounds(monkeypatch), [], []
+    product, add = VarianceRounds._product, KernelTiles.add
+
+    def checked(self, coefficients):
+        found, expected = (yield from product(self, coefficients)), np.zeros_like(coefficients)
+        finished(add(self.columns, expected, np.arange(len(expected)), coefficients))
+        errors.append(np.abs(found - expected).max() / np.abs(expected).max())
+        return found
+
+    def counted(self, out, index, coef):
+        made.append(self.dtype)
+        return add(self, out, index, coef)
+
+    monkeypatch.setattr(VarianceRounds, "_product", checked)
+    monkeypatch.setattr(KernelTiles, "add", counted)
+    told = mdlearn.fit("ldm", X, y, solver="decomposition", tol=1e-6, **given).certificate
+    assert told.converged and told.objective == pytest.approx(exact.certificate.objective, rel=1.1e-6)
+    assert set(sizes) == {700} and np.float32 not in made
+    assert errors and max(errors) < 1e-5
+
+
+@pytest.mark.parametrize("cache, whole", [(1e9, True), (2e6, False)])
+def test_a_whole_bound_is_kept_within_the_cache(cache, whole, monkeypatch):
+    monkeypatch.setattr(variance, "MEMORY_OPERATIONS", 0.0)
+    X, y = data()
+    sizes = counted_rounds(monkeypatch)
+    given = {"kernel": "rbf", "gamma": 0.3, "solver_options": {"cache": cache}, "tol": 1e-4}
+    assert mdlearn.fit("ldm", X, y, solver="decomposition", **given).certificate.converged
+    assert (len(set(sizes)) == 1) == whole
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix, lambda X: X.astype(np.float32), np.asfortranarray])

@@ -40,8 +40,8 @@ def test_it_is_that_of_its_rows(objective, bias, monkeypatch):
             expected = K[np.ix_(found, found)] + self.constant
             if objective == "ldm":
                 part = self.B[found].astype(np.float64)
-                expected -= part @ part.T
-                expected += np.multiply.outer(self.lift[found], self.lift[found]) if bias == "free" else 0.0
+                expected -= part @ (part * self.taken_signs).T
+                assert part.shape[1] == self.factor.shape[1] + (bias == "free")
             np.testing.assert_allclose(H, expected, atol=1e-5)
             seen.append(np.intersect1d(known, found).shape[0] / found.shape[0] if known.shape[0] else 0.0)
         return found, H
