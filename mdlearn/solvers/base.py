@@ -160,7 +160,8 @@ class Solver:
         # Not inherited: an engine on top of one that draws nothing may draw.
         own = vars(cls)
         cls.draws = own.get("draws", True)
-        cls.takes_tol = own.get("takes_tol", cls.takes_tol and "iterate" not in own)
+        maker = next(one for one in cls.__mro__ if "iterate" in vars(one))
+        cls.takes_tol = own.get("takes_tol", maker is not cls and getattr(maker, "takes_tol", False))
 
     def refusal(self, form: Any) -> str | None:
         """Return why this engine cannot take the form, or None when it can.

@@ -116,18 +116,28 @@ class Told(Costly):
         return super().iterate(form, column, shared, options, rng)
 
 
-class Untold(Told):
-    """One on top of it with steps of its own, which says nothing of it."""
+class OwnSteps:
+    """Steps of one's own, beside any engine."""
 
     def iterate(self, form, column, shared, options, rng):
         return Costly.iterate(self, form, column, shared, options, rng)
+
+
+class Untold(Told):
+    """One on top of it with steps of its own, which says nothing of it."""
+
+    iterate = OwnSteps.iterate
+
+
+class Mixed(OwnSteps, Told):
+    """One whose steps come from a class that is no engine."""
 
 
 def test_engines_that_say_so_are_told_the_gap_that_is_asked_for(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 3)), rng.integers(0, 2, 40)
     assert type("Inherited", (Told,), {}).takes_tol
-    for engine in (Told, Untold):
+    for engine in (Told, Untold, Mixed, type("Derived", (Mixed,), {})):
         monkeypatch.setattr(Told, "tol", None, raising=False)
         monkeypatch.setitem(registry().solvers, "costly", engine)
         with pytest.warns(mdlearn.ConvergenceWarning):
