@@ -337,11 +337,11 @@ class CheckedCall:
                 form = finished(turns.make(0), limits.late)
                 starts = None if handed.starts is None else _starts_of_objective(task, handed.starts)
                 outcome, ran = driven(form, turns if several else None, starts, handed.prepared)
+            solutions = outcome.solutions
+            if not several and type(task).arranged is not Objective.arranged:
+                solutions = [call_with_error_notes(task, "objective", "arranged", one, form) for one in solutions]
         except MemoryError as error:
             raise_memory_error_in_words(error, "the fit")
-        solutions = outcome.solutions
-        if not several and type(task).arranged is not Objective.arranged:
-            solutions = [call_with_error_notes(task, "objective", "arranged", one, form) for one in solutions]
         if class_is_foreign(type(task)):
             check_form_solutions(task, solutions, form, self.data, several)
         exact = kernel if kernel.explicit is None else kernel.exact

@@ -107,6 +107,7 @@ def test_memory_that_runs_out_has_a_sentence(reason, monkeypatch, tmp_path):
     calls = {
         "mdlearn.stages.READERS": lambda: mdlearn.fit("svm", X, y),
         "mdlearn.stages.Driver": lambda: mdlearn.fit("svm", X, y),
+        "mdlearn.objectives.ww.WestonWatkins.arranged": lambda: mdlearn.fit("ww", X, y),
         "mdlearn.stages.make_kernel": lambda: mdlearn.fit_path("svm", X, y, {"C": [1.0]}, kernel="rbf"),
         "mdlearn.stages.build_model": lambda: mdlearn.fit("svm", X, y),
         "mdlearn.streaming.fitting.make_first_passes": lambda: mdlearn.fit("svm", [(X, y)], None),
