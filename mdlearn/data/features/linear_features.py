@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,17 +23,25 @@ class LinearFeatures:
 
     rows: Rows  # shape (m, d)
     ridge: np.ndarray | None = None  # shape (d,): weights > 0 of the squared norm sum_j ridge_j w_j^2; None: ones
-    n_rows: int = field(init=False, repr=False, compare=False)
-    width: int = field(init=False, repr=False, compare=False)  # number of columns: the length of a coefficient vector
-    dtype: np.dtype[Any] = field(init=False, repr=False, compare=False)  # of the rows, and of a model's coefficients
     by_rows: ClassVar[bool] = True
     """Whether models keep dual coefficients over the rows."""
     by_products: ClassVar[bool] = False
     """Whether inner products of rows need no matrix that is kept, as those of some kernels."""
 
-    def __post_init__(self) -> None:
-        own, rows = vars(self), self.rows
-        (own["n_rows"], own["width"]), own["dtype"] = rows.shape, rows.dtype
+    @kept
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return self.rows.shape[0]
+
+    @kept
+    def width(self) -> int:
+        """Length of a coefficient vector: the number of columns."""
+        return self.rows.shape[1]
+
+    @kept
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the rows, and of the coefficients that a model keeps."""
+        return self.rows.dtype
 
     @property
     def n_entries(self) -> int:

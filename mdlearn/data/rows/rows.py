@@ -285,8 +285,14 @@ class DenseRows(RowsInMemory):
 
     def __init__(self, X: np.ndarray, *, model_dtype: np.dtype[Any] | None = None) -> None:
         own = vars(self)
+        own["X"], own["model_dtype"] = X, model_dtype
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        # Derived dataclasses, as those of plugins, have an __init__ of their own.
+        own, X, model_dtype = vars(self), self.X, self.model_dtype
         own["X"], own["suits_blas"], own["shape"] = read_only_rows(X), _rows_suit_blas(X), X.shape
-        own["dtype"], own["model_dtype"] = X.dtype if model_dtype is None else model_dtype, model_dtype
+        own["dtype"] = X.dtype if model_dtype is None else model_dtype
 
     def take(self, rows: Selection) -> DenseRows:
         """Selected rows as `DenseRows`; a view where `rows` is a slice, else a copy made block by block."""
