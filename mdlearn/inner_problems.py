@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from functools import partial
 from typing import Any
 
 from mdlearn.data.features.kernel_features import Features, KernelFeatures
+from mdlearn.driver.choice import chosen_engine, engines_that_go_on
 from mdlearn.driver.driver import Driver
 from mdlearn.forms.problem import Form, problems_of
 from mdlearn.forms.proof import Solution, Start, starts_of
-from mdlearn.solvers.auto import FOLLOWERS
-from mdlearn.stages import checked_limits, checked_seed, chosen_engine, relief_engines, requested_engine
+from mdlearn.plugins.registry import find, registry, requested_solver
+from mdlearn.stages import checked_limits, checked_seed
 
 
 def solve_inner(
@@ -69,12 +71,12 @@ def solve_inner(
     count = len(problems_of(form))
     if count != 1:
         raise ValueError(f"solve_inner takes a form of one problem; got one of {count}, give one column at a time")
-    engine, given = requested_engine(solver, solver_options)
-    runner, _ = chosen_engine(engine, given, form)
-    relief, follower = relief_engines(engine, given), FOLLOWERS.get(runner.solver.name)
+    engine, given = requested_solver(solver, solver_options)
+    runner, _ = chosen_engine(engine, given, form, registry().solvers, partial(find, "solver"))
+    others = engines_that_go_on(runner, engine, given)
     begins = [] if start is None else _inner_problem_starts(form.features, start)
     starts = (lambda other, first, n: [begins]) if begins else None
-    driver = Driver(runner, runner.check_options(given), limits, checked_seed(seed), starts, None, relief, follower)
+    driver = Driver(runner, runner.check_options(given), limits, checked_seed(seed), starts, None, *others)
     return (yield from driver.alone(form))
 
 

@@ -18,9 +18,8 @@ from mdlearn.data.features.kernel_approximation import approximate_kernel, check
 from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_kernel_parameters
 from mdlearn.data.kernel_functions import kernel_function_rows, kernel_function_takes_objects
 from mdlearn.data.validation import Data, check_number
-from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
 from mdlearn.driver.checked_form import check_form_solutions
-from mdlearn.driver.choice import Choice, choose_solver
+from mdlearn.driver.choice import Choice, check_engine_takes, chosen_engine, engines_that_go_on
 from mdlearn.driver.driver import Driver, DriverOutcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, LimitShortfall
 from mdlearn.errors import FaultyProblem, call_with_error_notes, class_is_foreign, did_you_mean, is_foreign
@@ -39,15 +38,7 @@ from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import raise_memory_error_in_words
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import resolved_parameters
-from mdlearn.plugins.registry import (
-    find,
-    registered_objective,
-    registered_objective_with,
-    registered_options,
-    registered_solver,
-    registry,
-)
-from mdlearn.solvers.auto import FOLLOWERS, RELIEF
+from mdlearn.plugins.registry import find, registered_objective, registered_objective_with, registry, requested_solver
 from mdlearn.solvers.base import Solver
 
 MOST_THREADS = 1024
@@ -142,7 +133,7 @@ class Call:
         ways = found.multiclass if kind.by_class and kind.y == "labels" else kind.ways(found.multiclass)
         multiclass = checked_choice("multiclass", multiclass, ("auto", *ways))
         multiclass = ways[0] if multiclass == "auto" else multiclass
-        engine, options = requested_engine(solver, solver_options)
+        engine, options = requested_solver(solver, solver_options)
         call = cls(found, kind, kernel, maker, engine, options, bias, multiclass, limits, seed)
         if found.needs_rows and call.square:
             raise ValueError(
@@ -201,39 +192,6 @@ def check_objects_suffice(objective: Any, kernel: Any) -> None:
             f"objective {objective.name!r} needs rows of numbers, and kernel {kernel.name!r} compares objects; give "
             "another objective or another kernel"
         )
-
-
-def requested_engine(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[str, Any]]:
-    """Look up the engine that the caller of a fit asks for, None for "auto", and check its options."""
-    engine = None if isinstance(solver, str) and solver == "auto" else registered_solver(find("solver", solver))
-    return engine, {} if solver_options is None else registered_options(solver_options, engine)
-
-
-def chosen_engine(engine: Solver | None, given: dict[str, Any], form: Form) -> tuple[CheckedEngine, Choice]:
-    """Return the engine that is to solve a form in the stages of a fit, and why: the one asked for, or by "auto"."""
-    asked = engine and Choice(engine.name, "asked for", {})
-    choice = asked or choose_solver(form, registry().solvers.values(), given)
-    if choice.engine is not None:
-        return CheckedEngine(choice.engine), choice
-    runner = CheckedEngine(engine or registered_solver(find("solver", choice.solver)))
-    check_engine_takes(runner, form)
-    return runner, choice
-
-
-def relief_engines(named: Solver | None, given: Mapping[str, Any]) -> tuple[Solver, ...]:
-    """Return the engines that go on after the one that ``solver="auto"`` chose: those that know the options given."""
-    if named is not None:
-        return ()
-    return RELIEF if not given else tuple(engine for engine in RELIEF if given.keys() <= engine.options.keys())
-
-
-def check_engine_takes(runner: CheckedEngine, form: Form) -> None:
-    """Check in the stages of a fit that the engine takes the form; the ValueError lists engines that can."""
-    refusal = runner.refusal(form)
-    if refusal is not None:
-        able = [name for name, cls in registry().solvers.items() if engine_takes_form(cls, form)]
-        instead = f"use one of {', '.join(able)}" if able else "no other engine can"
-        raise ValueError(f"solver {runner.solver.name!r} cannot take this problem: {refusal}; {instead}")
 
 
 @dataclass(eq=False)
@@ -311,14 +269,14 @@ class CheckedCall:
         shortfalls: list[LimitShortfall] = []
 
         def driven(form: Form, later: FormMaker | None, starts: Starts | None, known: Prepared) -> Any:
-            runner, choice = chosen_engine(call.engine, call.options, form)
+            solvers = registry().solvers
+            runner, choice = chosen_engine(call.engine, call.options, form, solvers, partial(find, "solver"))
             options = runner.check_options(call.options)
             if later is not None:  # a pair of classes may have other features than the first
-                later = replace(later, check=partial(check_engine_takes, runner))
-            relief = relief_engines(call.engine, call.options)
-            follower = FOLLOWERS.get(runner.solver.name)
+                later = replace(later, check=partial(check_engine_takes, solvers, runner))
+            others = engines_that_go_on(runner, call.engine, call.options)
             try:
-                outcome = Driver(runner, options, limits, call.seed, starts, known, relief, follower).run(form, later)
+                outcome = Driver(runner, options, limits, call.seed, starts, known, *others).run(form, later)
             except FaultyProblem as error:
                 error.args = (f"objective {task.name!r} is faulty: {error}",)
                 raise

@@ -1,8 +1,8 @@
-"""Choice of an engine by ``solver="auto"``: all are asked what a form costs, and the cheapest is taken."""
+"""Choice of an engine: the one asked for, or by ``solver="auto"`` the cheapest of all that say what a form costs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import compress
 from types import MappingProxyType
@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.driver.checked_engine import CheckedEngine
+from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
 from mdlearn.errors import call_with_error_notes, came, class_is_foreign, faulty
 from mdlearn.forms.answer_faults import number_answer_fault
-from mdlearn.forms.margin import MarginForm
+from mdlearn.forms.margin import NO_KINDS, MarginForm
 from mdlearn.forms.problem import Form, Problem, Several, problems_of
+from mdlearn.solvers.auto import FOLLOWERS, RELIEF
 from mdlearn.solvers.base import Claim, Solver
 
 
@@ -38,10 +39,48 @@ class Choice(NamedTuple):
     engine: Solver | None = None
 
 
-NO_KINDS: frozenset[str] = frozenset()
-"""Kinds of loss terms of a form that declares none."""
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 """Options of a caller who gives none to the engine that is chosen."""
+
+
+def chosen_engine(
+    engine: Solver | None,
+    given: Mapping[str, Any],
+    form: Form,
+    solvers: Mapping[str, type[Solver]],
+    named: Callable[[str], Any],
+) -> tuple[CheckedEngine, Choice]:
+    """Return the engine that is to solve a form, and why: the one asked for, or the choice of "auto" among `solvers`.
+
+    `named` finds the class, or the engine itself, that a form names.
+    """
+    asked = engine and Choice(engine.name, "asked for", {})
+    choice = asked or choose_solver(form, solvers.values(), given)
+    if choice.engine is not None:
+        return CheckedEngine(choice.engine), choice
+    found = engine or named(choice.solver)
+    runner = CheckedEngine(found() if isinstance(found, type) else found)
+    check_engine_takes(solvers, runner, form)
+    return runner, choice
+
+
+def check_engine_takes(solvers: Mapping[str, type[Solver]], runner: CheckedEngine, form: Form) -> None:
+    """Check that the engine of a choice takes the form; the ValueError lists those of `solvers` that can."""
+    refusal = runner.refusal(form)
+    if refusal is not None:
+        able = [name for name, cls in solvers.items() if engine_takes_form(cls, form)]
+        instead = f"use one of {', '.join(able)}" if able else "no other engine can"
+        raise ValueError(f"solver {runner.solver.name!r} cannot take this problem: {refusal}; {instead}")
+
+
+def engines_that_go_on(
+    runner: CheckedEngine, named: Solver | None, given: Mapping[str, Any]
+) -> tuple[tuple[Solver, ...], Solver | None]:
+    """Return the engines that go on after a choice by "auto", which know the options given, and the one's follower."""
+    relief: tuple[Solver, ...] = RELIEF if named is None else ()
+    if given:
+        relief = tuple(engine for engine in relief if given.keys() <= engine.options.keys())
+    return relief, FOLLOWERS.get(runner.solver.name)
 
 
 def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[str, Any] = NO_OPTIONS) -> Choice:

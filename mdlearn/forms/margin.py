@@ -26,6 +26,8 @@ __all__ = ["BIASES", "Column", "MarginForm", "Point", "best_bias_shift", "starte
 
 BIASES = ("none", "regularized", "free")
 
+NO_KINDS: frozenset[str] = frozenset()
+"""Kinds of loss terms of a form that declares none."""
 SORTED_KNOTS, SAMPLED_KNOTS = 4096, 100
 """Kinks along a free intercept up to which all are sorted, and about how many tell the middle of more."""
 
@@ -77,7 +79,7 @@ class MarginForm:
     kinds: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        offsets, by_row, kinds = False, False, frozenset[str]()
+        offsets, by_row, kinds = False, False, NO_KINDS
         for column in self.columns:
             offsets, by_row = offsets or column.offset is not None, by_row or column.by_row is not None
             kinds |= column.kinds

@@ -246,6 +246,12 @@ def registered_options(given: Any, engine: Solver | None) -> dict[str, Any]:
     return dict(given)
 
 
+def requested_solver(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[str, Any]]:
+    """Look up the engine in the registry that a caller asks for, None for "auto", and check its options."""
+    engine = None if isinstance(solver, str) and solver == "auto" else registered_solver(find("solver", solver))
+    return engine, {} if solver_options is None else registered_options(solver_options, engine)
+
+
 def registered_objective_with(found: Any, own: Mapping[str, Any]) -> Objective:
     """Objective of the registry from its class or an instance, whose parameters the given ones replace."""
     if isinstance(found, type):
