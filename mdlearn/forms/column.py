@@ -49,8 +49,6 @@ class Column:
         m: the sum of the counts.
     shares : tuple of (Term, ndarray)
         Terms, each with the factors of its weight in all rows: the counts, times its weights by row.
-    sides, thresholds : ndarray of shape (T,)
-        Those of the terms.
     shifts : ndarray of shape (T, m), or None
         Numbers that are added to the thresholds in single rows; None: nothing.
     level : bool
@@ -74,8 +72,6 @@ class Column:
     by_row: RowTerms | None = None
     total: float = field(init=False, repr=False)
     shares: tuple[tuple[Term, np.ndarray], ...] = field(init=False, repr=False)
-    sides: np.ndarray = field(init=False, repr=False)
-    thresholds: np.ndarray = field(init=False, repr=False)
     shifts: np.ndarray | None = field(init=False, repr=False)
     level: bool = field(init=False, repr=False)
     kinds: frozenset[str] = field(init=False, repr=False)
@@ -95,25 +91,30 @@ class Column:
             if not isinstance(value, np.ndarray):
                 raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(value)}")
             own[name] = read_only_rows(value)
-        sides, thresholds, kinds, hard = list[int](), list[float](), set[str](), False
         for t in terms:
-            if type(t) in TERM_CLASSES:
-                sides.append(t.side)
-                thresholds.append(t.threshold)
-                hard = hard or t.hard
-                if t.weight > 0:
-                    kinds.add(t.kind)
-            else:
+            if type(t) not in TERM_CLASSES:
                 check_loss_terms((t,))  # the check of a foreign form tells of others
+        known = [t for t in terms if type(t) in TERM_CLASSES]
+        hard = any([t.hard for t in known])
         if self.offset is not None and hard:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         weights, shifts = (None, None) if by_row is None else (by_row.weights, by_row.shifts)
         each = (self.counts,) * len(terms) if weights is None else np.multiply(weights, self.counts, order="C")
-        total, numbers = float(np.add.reduce(self.counts)), read_only_rows(np.array([sides, thresholds], float))
+        total = float(np.add.reduce(self.counts))
         own["total"], own["kappa"] = total, 2.0 * self.variance / total if total > 0 else 0.0
-        own["by_row"], own["terms"], own["shares"] = by_row, terms, tuple(zip(terms, each))
-        (own["sides"], own["thresholds"]), own["shifts"] = numbers, shifts
-        own["level"], own["kinds"], own["hard"] = self.offset is None and shifts is None, frozenset(kinds), hard
+        own["by_row"], own["terms"], own["shares"], own["shifts"] = by_row, terms, tuple(zip(terms, each)), shifts
+        own["level"], own["hard"] = self.offset is None and shifts is None, hard
+        own["kinds"] = frozenset([t.kind for t in known if t.weight > 0])
+
+    @kept
+    def sides(self) -> np.ndarray:
+        """Sides of the terms, shape (T,)."""
+        return read_only_rows(np.array([t.side for t in self.terms], float))
+
+    @kept
+    def thresholds(self) -> np.ndarray:
+        """Thresholds of the terms, shape (T,)."""
+        return read_only_rows(np.array([t.threshold for t in self.terms], float))
 
     @kept
     def whole(self) -> bool:
@@ -354,7 +355,8 @@ class Column:
 
 
 SIGNLESS = (
-    "whole pull pulled caps softness table kinks at_zero bound_at_zero no_multipliers steepest_slopes bends".split()
+    "sides thresholds whole pull pulled caps softness table kinks at_zero bound_at_zero no_multipliers steepest_slopes "
+    "bends".split()
 )
 """Properties of a column of a classification that do not depend on its signs."""
 

@@ -257,7 +257,8 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def filled_parameters(task: Any, total: float) -> dict[str, Any]:
     """All declared parameters of an objective: those given, relative ones as numbers, defaults for m = `total`."""
-    filled, foreign = dict[str, Any](), class_is_foreign(type(task))
+    filled: dict[str, Any] = {}
+    foreign = class_is_foreign(type(task))
     if foreign:
         filled = ParametersWithErrorNotes.read_by(task, "objective", {})
     for key, parameter in task.parameters.items():

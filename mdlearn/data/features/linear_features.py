@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.gram import gram_matrix_by_blocks
-from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length
+from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length, safe_sum
 from mdlearn.data.rows.rows import DenseRows, Rows, Selection, read_only_rows
 from mdlearn.numerics.frozen_init import quick_init
 from mdlearn.numerics.lazy_property import kept
@@ -93,12 +93,12 @@ class LinearFeatures:
     def longest_row(self) -> float:
         """Length of the longest row."""
         squares = self.squares() if self.ridge is None else self.rows.squares()
-        return math.sqrt(float(squares.max()))
+        return math.sqrt(float(squares[squares.argmax()]))  # `max` takes three times as long over few rows
 
     @kept
     def all_lengths(self) -> float:
         """Root of the sum of the squared lengths of all rows."""
-        return math.sqrt(float(self.squares().sum()))
+        return math.sqrt(safe_sum(self.squares()))
 
     def longest(self, coef: np.ndarray) -> float:
         """Upper bound of the absolute value of every decision value."""

@@ -259,7 +259,7 @@ class LossColumn:
         self.factors = {} if factors is None else factors
         self.declared = column
         self.y = column.y
-        self.caps, self.softness, self.kink = column.caps[0], column.softness[0], float(column.thresholds[0])
+        self.caps, self.softness, self.kink = column.caps[0], column.softness[0], column.terms[0].threshold
         self.n_rows, self.width, self.soft = self.caps.shape[0], rows.width, column.terms[0].kind == "squared"
 
     @kept
