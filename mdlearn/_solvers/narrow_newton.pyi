@@ -6,8 +6,8 @@ class NarrowNewton:
     bound: float
     def __init__(
         self, T: np.ndarray, labels: np.ndarray, caps: np.ndarray, softness: np.ndarray, alpha: np.ndarray,
-        A: np.ndarray, L: np.ndarray, fixed: np.ndarray | None, table: np.ndarray, vectors: np.ndarray, M: np.ndarray,
-        room: np.ndarray, free: np.ndarray, kink: float, squared: bool, growth: float, solved: float, close: float,
+        A: np.ndarray, L: np.ndarray, fixed: np.ndarray | None, table: np.ndarray, space: np.ndarray, kink: float,
+        squared: bool, growth: float, solved: float, close: float,
     ) -> None: ...
     def begin(
         self, w: np.ndarray | None, centre: np.ndarray, share: float, counts: np.ndarray, steepness: float

@@ -34,10 +34,9 @@ cdef class NarrowNewton:
     Parameters
     ----------
     T : (n, m) columns, m a multiple of 8; labels, caps, softness, alpha : a number for each of the rows, whose padding
-    is left out; A, L : (n, n), A = L L', or (0, 0) for the identity; fixed : (n,) or None; table : (15, m), vectors :
-    (11, n + 8), room : (n + 8, 256) and free : (m,), room; M : (n, n + 8) of zeros; kink; squared; growth : of the
-    steepness when multipliers move on; solved : share of the gap that half of the squared slope is below by then; close
-    : share of a slope along a line that may be left.
+    is left out; A, L : (n, n), A = L L', or (0, 0) for the identity; fixed : (n,) or None; table : (16, m) and space :
+    ((n + 267) (n + 8),), room; kink; squared; growth : of the steepness when multipliers move on; solved : share of the
+    gap that half of the squared slope is below by then; close : share of a slope along a line that may be left.
 
     Attributes
     ----------
@@ -45,8 +44,12 @@ cdef class NarrowNewton:
     """
 
     cdef const double[:, ::1] T, A, L
-    cdef double[:, ::1] table, vectors, room, M
-    cdef long long[::1] free
+    cdef double[:, ::1] table
+    cdef double[::1] space
+    cdef double *vectors
+    cdef double *M
+    cdef double *room
+    cdef long long *free
     cdef Py_ssize_t rows, m, n, n_free, stride, wide, sample
     cdef double kink, growth, solved, close, slope
     cdef bint squared
@@ -56,28 +59,32 @@ cdef class NarrowNewton:
     def __init__(
         self, const double[:, ::1] T, const double[::1] labels, const double[::1] caps, const double[::1] softness,
         const double[::1] alpha, const double[:, ::1] A, const double[:, ::1] L, const double[::1] fixed,
-        double[:, ::1] table, double[:, ::1] vectors, double[:, ::1] M, double[:, ::1] room, long long[::1] free,
-        double kink, bint squared, double growth, double solved, double close,
+        double[:, ::1] table, double[::1] space, double kink, bint squared, double growth, double solved, double close,
     ):
-        cdef Py_ssize_t n = T.shape[0], m = T.shape[1], rows = labels.shape[0], k, j, which
-        if n == 0 or m == 0 or m % LANES or table.shape[0] != TABLE or table.shape[1] != m or free.shape[0] != m:
+        cdef Py_ssize_t n = T.shape[0], m = T.shape[1], rows = labels.shape[0], width = n + 8, k, j, which
+        if n == 0 or m == 0 or m % LANES or table.shape[0] != TABLE + 1 or table.shape[1] != m:
             raise ValueError("columns and table do not fit each other")
         if not m - LANES < rows <= m or caps.shape[0] != rows or softness.shape[0] != rows or alpha.shape[0] != rows:
             raise ValueError("rows and columns differ in length")
-        if vectors.shape[0] != VECTORS or vectors.shape[1] != n + 8 or room.shape[0] != n + 8 or room.shape[1] != PIECE:
+        if space.shape[0] != (VECTORS + n + PIECE) * width:
             raise ValueError("the room does not fit the columns")
         if n > 2 * PIECE and m > PIECE:
             raise ValueError("the room does not hold the free rows")
-        if M.shape[0] != n or M.shape[1] != n + 8 or A.shape[0] != L.shape[0] or A.shape[1] != L.shape[1]:
+        if A.shape[0] != L.shape[0] or A.shape[1] != L.shape[1]:
             raise ValueError("the matrices do not fit the columns")
         if (A.shape[0] and (A.shape[0] != n or A.shape[1] != n)) or (fixed is not None and fixed.shape[0] != n):
             raise ValueError("the matrices do not fit the columns")
-        self.T, self.A, self.L, self.table, self.vectors, self.room, self.M = T, A, L, table, vectors, room, M
-        self.free, self.kink, self.squared, self.growth, self.solved = free, kink, squared, growth, solved
+        self.T, self.A, self.L, self.table, self.space = T, A, L, table, space
+        self.vectors = &space[0]
+        self.M = self.vectors + VECTORS * width
+        self.room = self.M + n * width
+        self.free = <long long*> &table[TABLE, 0]
+        self.kink, self.squared, self.growth, self.solved = kink, squared, growth, solved
         self.rows, self.m, self.n, self.close, self.wide = rows, m, n, close, (n + 7) // 8 * 8
-        for j in range(n + 8):
-            vectors[FIXED, j] = fixed[j] if fixed is not None and j < n else 0.0
+        for j in range(width):
+            vector(self, FIXED)[j] = fixed[j] if fixed is not None and j < n else 0.0
         with nogil:
+            memset(self.M, 0, n * width * sizeof(double))
             memcpy(row(self, LABEL), &labels[0], rows * sizeof(double))
             memcpy(row(self, CAP), &caps[0], rows * sizeof(double))
             memcpy(row(self, SOFTNESS), &softness[0], rows * sizeof(double))
@@ -97,7 +104,7 @@ cdef class NarrowNewton:
             raise ValueError("the beginning does not fit the rows")
         self.bound, self.short_steps, self.sample = -INFINITY, 0, SAMPLE
         for k in range(n):
-            self.vectors[W, k] = 0.0 if w is None else w[k]
+            vector(self, W)[k] = 0.0 if w is None else w[k]
         with nogil:
             for k in range(self.rows):
                 if self.squared:
@@ -148,7 +155,7 @@ cdef inline double* row(NarrowNewton p, int which) noexcept nogil:
 
 
 cdef inline double* vector(NarrowNewton p, int which) noexcept nogil:
-    return &p.vectors[which, 0]
+    return p.vectors + which * (p.n + 8)
 
 
 cdef inline void margins(NarrowNewton p, int source, int target) noexcept nogil:
@@ -213,10 +220,10 @@ cdef void many(NarrowNewton p) noexcept nogil:
     cdef Py_ssize_t i, j, k, start, size, padded, n = p.n, width = n + 8
     cdef double *slope = row(p, SLOPE)
     cdef double *weights = row(p, FALL)
-    cdef double *block = &p.room[0, 0]
-    cdef double *M = &p.M[0, 0]
+    cdef double *block = p.room
+    cdef double *M = p.M
     cdef const double* column
-    cdef const long long* free = &p.free[0]
+    cdef const long long* free = p.free
     for i in range(n):
         for j in range(width):  # sums are written beyond the diagonal
             M[i * width + j] = 0.0 if j > i else p.A[i, j] if p.A.shape[0] else <double> (i == j)
@@ -242,15 +249,17 @@ cdef void many(NarrowNewton p) noexcept nogil:
 cdef void few(NarrowNewton p) noexcept nogil:
     """Write the products of the free rows, + 1 / steepness on the diagonal, into M; the rows stay in the room."""
     cdef Py_ssize_t i, j, k, n = p.n, wide = p.wide
-    cdef double *rows = &p.room[0, 0]
+    cdef double *rows = p.room
+    cdef double *M
     for k in range(p.n_free):
         i = p.free[k]
         for j in range(wide):
             rows[k * wide + j] = p.table[LABEL, i] * p.T[j, i] if j < n else 0.0
     for k in range(p.n_free):
-        mdlearn_adjoint(rows, wide, k + 1, wide, rows + k * wide, &p.M[k, 0])
-        p.M[k, k] += 1.0 / p.table[STEEPNESS, p.free[k]]
-        p.vectors[SOLUTION, k] = inner(rows + k * wide, vector(p, G), n)
+        M = p.M + k * (n + 8)
+        mdlearn_adjoint(rows, wide, k + 1, wide, rows + k * wide, M)
+        M[k] += 1.0 / p.table[STEEPNESS, p.free[k]]
+        vector(p, SOLUTION)[k] = inner(rows + k * wide, vector(p, G), n)
 
 
 cdef bint direction(NarrowNewton p, bint by_rows) noexcept nogil:
@@ -264,21 +273,21 @@ cdef bint direction(NarrowNewton p, bint by_rows) noexcept nogil:
     else:
         many(p)
         memcpy(x, g, n * sizeof(double))
-    if not factor(&p.M[0, 0], n + 8, order, vector(p, SCRATCH)):
+    if not factor(p.M, n + 8, order, vector(p, SCRATCH)):
         return False
-    solve(&p.M[0, 0], n + 8, order, x)
+    solve(p.M, n + 8, order, x)
     for j in range(n):
         d[j] = -g[j] if by_rows else -x[j]
     if by_rows:
         for k in range(order):
-            add(&p.room[0, 0] + k * p.wide, 1, d, n, x[k])
+            add(p.room + k * p.wide, 1, d, n, x[k])
     return True
 
 
 cdef bint step(NarrowNewton p) noexcept nogil:
     """Make a Newton step with a line search, and evaluate where it ends; say whether there was one."""
     cdef Py_ssize_t j, k, stride, n = p.n, found = 0
-    cdef long long* free = &p.free[0]
+    cdef long long* free = p.free
     cdef const double* slope = row(p, SLOPE)
     cdef double *d = vector(p, STEP)
     cdef double *w = vector(p, W)
@@ -309,7 +318,7 @@ cdef bint step(NarrowNewton p) noexcept nogil:
             p.table[FALL, free[k]] = stride * slope[free[k]] * p.table[DZ, free[k]]
     if by_rows:  # both are the same, but steep envelopes lose the digits of the first
         for k in range(found):
-            p.table[FALL, free[k]] = -p.vectors[SOLUTION, k]
+            p.table[FALL, free[k]] = -vector(p, SOLUTION)[k]
     for j in range(n):
         w[j] += t * d[j]
     mdlearn_advance(row(p, U), row(p, FALL), row(p, DZ), t, p.m, row(p, Z), row(p, ALPHA))

@@ -364,9 +364,9 @@ CASES = {
     "narrow_newton.NarrowNewton": (
         narrow_steps,
         {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "softness": one(M), "made_of": one(M), "A": np.eye(D),
-         "L": np.eye(D), "fixed": one(D), "table": np.zeros((15, 16)), "vectors": np.zeros((11, D + 8)),
-         "M": np.zeros((D, D + 8)), "room": np.zeros((D + 8, 256)), "free": integers(16, 16), "w": one(D),
-         "centre": one(M), "counts": one(M), "beta": one(M), "alpha": one(M), "z": one(M), "dual": one(M)}),
+         "L": np.eye(D), "fixed": one(D), "table": np.zeros((16, 16)),
+         "space": np.zeros((11 + D + 256) * (D + 8)), "w": one(D), "centre": one(M),
+          "counts": one(M), "beta": one(M), "alpha": one(M), "z": one(M), "dual": one(M)}),
     "narrow_scatter.columns": (narrow_scatter.columns, {"X": one(M, D), "T": np.zeros((D, 16))}),
     "narrow_scatter.scatter": (
         narrow_scatter.scatter,

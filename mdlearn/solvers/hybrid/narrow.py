@@ -14,7 +14,7 @@ from mdlearn._solvers import narrow_logistic, narrow_newton
 from mdlearn.forms.margin import Point
 from mdlearn.forms.proof import GAP_SHARE_AT_ZERO
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.loss_column import ROOM, LossColumn, NarrowRows
+from mdlearn.solvers.hybrid.loss_column import PIECE_OF_COLUMNS, ROOM, LossColumn, NarrowRows
 from mdlearn.solvers.hybrid.newton_start import (
     NewtonStartEnvelopes,
     warm_newton_start_envelopes,
@@ -24,9 +24,8 @@ from mdlearn.solvers.hybrid.semismooth import STEEPNESS_GROWTH_OVER_MANY_ROWS as
 from mdlearn.solvers.hybrid.smooth import FLAT_LOSS, FULL_STEP, OTHER_STEP, ROUNDING_OF_LOSS
 from mdlearn.solvers.hybrid.smooth_steps import BALANCED_SUM, smooth_steps_until_crawling
 
-HINGE_NUMBERS_OF_ROWS, NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 15, 11, 11, 8
-"""Numbers that steps keep of every row, and of every column: on hinges, which number the free rows beside, on logistic
-losses."""
+NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 11, 11, 8
+"""Numbers that steps keep of every column: on hinges; and of every row and column: on logistic losses."""
 NARROW_SAMPLE, FAR_FALL = 16, 0.03
 """Rows per column in the first matrices of logistic losses, and share of the objective that their steps are to fall by.
 Over 2,000 to 8,000 rows fits take 0.6 to 0.9 of the time without; so do 0.1 and 0.01, over other numbers of columns."""
@@ -164,7 +163,7 @@ class NarrowHinges(NarrowSteps):
         A, L, self.pulled = rows.quadratic(column)
         if column.kappa == 0:
             self.pulled = problem.pulled
-        soft, caps, table = problem.soft, problem.caps, rows.table()
+        soft, caps = problem.soft, problem.caps
         self.newton = narrow_newton.NarrowNewton(
             rows.T,
             column.y,
@@ -174,11 +173,8 @@ class NarrowHinges(NarrowSteps):
             A,
             L,
             self.pulled,
-            table[:HINGE_NUMBERS_OF_ROWS],
-            np.empty((NUMBERS_OF_COLUMNS, n + ROOM)),
-            np.zeros((n, n + ROOM)),
-            rows.room(),
-            table[HINGE_NUMBERS_OF_ROWS].view(np.int64),
+            rows.table(),
+            np.empty((NUMBERS_OF_COLUMNS + n + PIECE_OF_COLUMNS) * (n + ROOM)),
             problem.kink,
             soft,
             GROWTH,
