@@ -41,6 +41,8 @@ from mdlearn.objectives.declaration import resolved_parameters
 from mdlearn.plugins.registry import find, registered_objective, registered_objective_with, registry, requested_solver
 from mdlearn.solvers.base import Solver
 
+LINEAR_KERNEL = Kernel("linear")
+"""Kernel of all fits to rows as they are."""
 MOST_THREADS = 1024
 """A larger number is a slip: BLAS would be asked to start them all."""
 
@@ -243,7 +245,7 @@ class CheckedCall:
         """The kernel with its parameters; an approximate one where that is asked for."""
         call, data = self.call, self.data
         if call.kernel == "linear":
-            return Kernel("linear")
+            return LINEAR_KERNEL
         own = {name: value for name, value in given.items() if name not in ARGUMENTS}
         try:
             kernel = make_kernel(call.maker, own, data.X, data.counts)

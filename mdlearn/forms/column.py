@@ -91,11 +91,15 @@ class Column:
             if not isinstance(value, np.ndarray):
                 raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(value)}")
             own[name] = read_only_rows(value)
+        kinds: list[str] = []
+        hard = False
         for t in terms:
-            if type(t) not in TERM_CLASSES:
+            if type(t) in TERM_CLASSES:
+                hard = hard or t.hard
+                if t.weight > 0:
+                    kinds.append(t.kind)
+            else:
                 check_loss_terms((t,))  # the check of a foreign form tells of others
-        known = [t for t in terms if type(t) in TERM_CLASSES]
-        hard = any([t.hard for t in known])
         if self.offset is not None and hard:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         weights, shifts = (None, None) if by_row is None else (by_row.weights, by_row.shifts)
@@ -103,8 +107,7 @@ class Column:
         total = float(np.add.reduce(self.counts))
         own["total"], own["kappa"] = total, 2.0 * self.variance / total if total > 0 else 0.0
         own["by_row"], own["terms"], own["shares"], own["shifts"] = by_row, terms, tuple(zip(terms, each)), shifts
-        own["level"], own["hard"] = self.offset is None and shifts is None, hard
-        own["kinds"] = frozenset([t.kind for t in known if t.weight > 0])
+        own["level"], own["kinds"], own["hard"] = self.offset is None and shifts is None, frozenset(kinds), hard
 
     @kept
     def sides(self) -> np.ndarray:
@@ -294,6 +297,8 @@ class Column:
     @kept
     def at_zero(self) -> float:
         """Value of everything but the ridge at w = 0, b = 0; the scale of the gap when the optimum is near zero."""
+        if self.level and self.by_row is None and self.kinds.isdisjoint(("given", "native")):
+            return sum([t.value_at_zero(self.total) for t in self.terms], 0.0)
         return self.distribution_value(np.zeros(self.counts.shape))
 
     @kept

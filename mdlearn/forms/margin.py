@@ -57,6 +57,8 @@ class MarginForm:
     penalised : bool
         Whether coefficients are coupled by terms whose multipliers a proof needs: `coefficient_terms`, or a penalty or
         classes as one problem beside kinks, targets or terms that differ from row to row.
+    varied : bool
+        Whether some column has a variance.
     offsets : bool
         Whether margins have an offset (regression).
     by_row : bool
@@ -74,18 +76,19 @@ class MarginForm:
     joint: bool = False
     coefficient_terms: tuple[CoefficientTerm, ...] = ()
     penalised: bool = field(init=False, repr=False)
+    varied: bool = field(init=False, repr=False)
     offsets: bool = field(init=False, repr=False)
     by_row: bool = field(init=False, repr=False)
     kinds: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        offsets, by_row, kinds = False, False, NO_KINDS
+        varied, offsets, by_row, kinds = False, False, False, NO_KINDS
         for column in self.columns:
             offsets, by_row = offsets or column.offset is not None, by_row or column.by_row is not None
-            kinds |= column.kinds
+            varied, kinds = varied or column.kappa > 0, kinds | column.kinds
         coupled = (self.joint or self.penalty > 0) and (offsets or by_row or "hinge" in kinds)
         penalised = coupled or bool(self.coefficient_terms)
-        vars(self).update(offsets=offsets, by_row=by_row, kinds=kinds, penalised=penalised)
+        vars(self).update(varied=varied, offsets=offsets, by_row=by_row, kinds=kinds, penalised=penalised)
         if self.bias == "free" and self.offsets and any(one.unbounded_in_bias for one in self.columns):
             raise ValueError(
                 "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "
@@ -101,11 +104,6 @@ class MarginForm:
     def no_coefficients(self) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients 0 of columns and of rows, which stand for those of all classes."""
         return np.broadcast_to(0.0, (self.features.width,)), np.broadcast_to(0.0, (self.features.n_rows,))
-
-    @kept
-    def varied(self) -> bool:
-        """Whether some column has a variance."""
-        return any(column.kappa > 0 for column in self.columns)
 
     @kept
     def quadratic(self) -> bool:

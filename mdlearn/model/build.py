@@ -139,7 +139,7 @@ def joined_solution_values(values: Sequence[Any], single: int = 0) -> np.ndarray
 def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.ndarray:
     """Whether the models to build use each of the caller's n rows, by dual coefficients, else by multipliers."""
     if len(solutions) == 1 and places[0].shape[0] == n and getattr(solutions[0].alpha, "ndim", 0) == 1:
-        return np.asarray(solutions[0].alpha != 0)
+        return np.asarray(solutions[0].alpha.astype(bool))  # `!= 0` takes three times as long over few rows
     alike = not [s for s in solutions if s.alpha is None]
     values = [solution.alpha if alike else solution.beta for solution in solutions]
     if have_few_values_of_all_rows(values, places, n):
