@@ -12,6 +12,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates import certified_solution
 from mdlearn.forms.certificates.certified_solution import one_pass_of_multipliers, values_in_one_pass
+from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.column import Column
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import MarginForm, Point
@@ -148,15 +149,18 @@ def test_coefficients_that_the_dual_ones_do_not_make(by):
     assert values_in_one_pass(form, column, moved) is None
 
 
-def test_margins_that_miss_a_threshold_by_rounding():
+def test_margins_that_miss_a_threshold_by_rounding_reach_it():
     """Of rows that count: the last one does not, and is far from its threshold."""
     X, y = np.array([[1.0], [-1.0], [0.1]]), np.array([1.0, -1.0, 1.0])
     column = Column(y, np.array([1.0, 1.0, 0.0]), 0.0, 0.0, (HingeTerm(5.0),))
     form = MarginForm(LinearFeatures(DenseRows(X)), (column,), "none")
-    for length, told in ((0.9, True), (1.0, True), (1.0 - 1e-12, False)):
+    for length, grown in ((0.9, 0.9), (1.0, 1.0), (1.0 - 1e-12, 1.0)):
         alpha = np.array([0.5, -0.5, 0.0])
         point = Point(np.abs(alpha)[None], np.zeros(3), np.array([length]), 0.0, length * alpha)
-        assert (values_in_one_pass(form, column, point) is not None) == told
+        found = values_in_one_pass(form, column, point)
+        value, coef, intercept = found.primal
+        assert coef[0] == found.own[0] - found.own[1] == found.z[0] == grown
+        assert value == primal(form, column, coef, intercept)[0] <= primal(form, column, point.coef, 0.0)[0]
 
 
 def rows_of_two_kinds(m=90, seed=1):

@@ -55,7 +55,7 @@ def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Prove
     """Certify a margin form by its multipliers' representer: coefficients and dual coefficients then say the same."""
     found = one_pass_of_multipliers(form, column, point)
     if found is not None:
-        return found.proof, _certified_as_stored(form, column, found.primal, found.proof, found.own, tol)
+        return found.proof, _certified_as_stored(form, column, found.primal, found.proof, found.own, tol, z=found.z)
     proof = feasible_dual(form, column, point.beta, point.sigma)
     return proof, _certified_by_representer(form, column, point, proof, tol)
 
@@ -136,7 +136,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
     if known is None and has_dual_coefficients(form, point, tol) and point.alpha is not None:
         found = values_in_one_pass(form, column, point)
         if found is not None:
-            quick = _certified_as_stored(form, column, found.primal, found.proof, found.own, tol)
+            quick = _certified_as_stored(form, column, found.primal, found.proof, found.own, tol, z=found.z)
             if quick.certificate.converged and quick.coef is found.primal[1]:
                 return quick
         proof, made_of = feasible_dual(form, column, point.beta, point.sigma), point.alpha.copy()
@@ -256,19 +256,20 @@ def _certified_as_stored(
     alpha: np.ndarray | None,
     tol: float,
     f: np.ndarray | None = None,
+    z: np.ndarray | None = None,
 ) -> Solution:
     """Certify a point (objective, coefficients, intercept) of a margin form as the model will store it.
 
-    `f` are the decision values of these coefficients, where they are known.
+    `f` are the decision values of these coefficients or z the margins, where they are known.
     """
     objective, coef, intercept = rounded(form, column, *found)
     if coef is not found[1]:
-        f = None
+        f = z = None
     unit = form.unit * column.unit
     at_zero = unit * column.at_zero
     # What rounding may have taken from the objective, and added to the bound.
     unseen = unseen_rounding_share(tol)
-    objective, coef, intercept, growth = certain_point(form, column, objective, coef, intercept, f, unseen)
+    objective, coef, intercept, growth = certain_point(form, column, objective, coef, intercept, f, unseen, z)
     if alpha is not None and growth != 1.0:
         alpha = growth * alpha
     doubt = rounding_doubt_of_bound(form, proof.lower, proof.alpha, proof.element, unseen)
@@ -298,18 +299,22 @@ class OnePassValues(NamedTuple):
     proof : Dual
     own : ndarray of shape (m,)
         Dual coefficients of the coefficients.
+    z : ndarray of shape (m,)
+        Margins.
     """
 
     primal: tuple[float, np.ndarray, float]
     proof: Dual
     own: np.ndarray
+    z: np.ndarray
 
 
 def values_in_one_pass(form: MarginForm, column: Column, point: Point) -> OnePassValues | None:
     """Values for the certificate of a point with coefficients and dual ones of its own; None: this pass cannot tell.
 
-    So where rows are no small array by rows, where terms differ from row to row, where the coefficients are not those
-    that the dual ones make, or where margins just miss a threshold.
+    So where rows are no small array by rows, where terms differ from row to row, or where the coefficients are not
+    those that the dual ones make. Coefficients whose margins just miss a threshold are made longer, as by
+    `improved_primal`.
     """
     if form.bias == "free" and (column.kappa > 0 or column.kinds == {"hinge"}):
         return None
@@ -363,7 +368,13 @@ def _one_pass_values(
     )
     if coef is None or own is None:
         coef, own = sums[0], alpha
-    short = "logistic" not in column.kinds and primal_growth_of_margin(column, least, MISSED_BY_ROUNDING) != 1.0
-    if short or not missed <= (ROUNDED_SUM * EPS) ** 2 or not np.count_nonzero(coef):
+    if not missed <= (ROUNDED_SUM * EPS) ** 2 or not np.count_nonzero(coef):
         return None
-    return OnePassValues((objective, coef, intercept), Dual(lower, alpha, beta, sums[0]), own)
+    proof = Dual(lower, alpha, beta, sums[0])
+    growth = 1.0 if "logistic" in column.kinds else primal_growth_of_margin(column, least, MISSED_BY_ROUNDING)
+    if growth != 1.0:
+        longer, b = growth * coef, growth * intercept
+        value, there, _ = primal(form, column, longer, b)
+        if value < objective:
+            return OnePassValues((value, longer, b), proof, growth * own, there)
+    return OnePassValues((objective, coef, intercept), proof, own, z)

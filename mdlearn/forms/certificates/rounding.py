@@ -139,11 +139,12 @@ def certain_point(
     intercept: float,
     f: np.ndarray | None = None,
     unseen: float = UNSEEN_SHARE,
+    z: np.ndarray | None = None,
 ) -> CertainPoint:
     """Return a point of the type of the rows with the largest objective that rounding can have hidden.
 
-    `objective` is what `primal` computes at the point, `f` are its decision values, where they are known. A share
-    `unseen` of it is not worth a pass over the rows.
+    `objective` is what `primal` computes at the point, `f` are its decision values or z its margins, where they are
+    known. A share `unseen` of it is not worth a pass over the rows.
 
     Margins that meet a steep loss by nothing may miss it by rounding. Where that is dear, coefficients a trace longer
     can be worth their own price; constraints ask for them. What is said of a point depends on nothing but the point:
@@ -155,11 +156,9 @@ def certain_point(
     off = form.features.blur(coef)
     if not off.any():
         return CertainPoint(objective, coef, intercept, 1.0)
-    if f is None or column.hard:
+    if z is None or column.hard:
         f = form.features.decision(coef) if f is None else f
         z, objective = _scores_for_rounding(form, column, coef, intercept, f)
-    else:
-        z = column.y * (f + intercept)
     most = objective + _rounding_bound(column, z, _norm_rounding_slopes(form, column, coef), off, objective)
     dear = column.hard or not most - objective <= DEAR_SHARE * abs(objective)
     growth = _growth_against_rounding(column, z, off) if dear else 1.0
