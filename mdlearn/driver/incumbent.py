@@ -127,6 +127,7 @@ class Incumbent:
                 most = self.zero[0] if self.solution is None else self.solution.certificate.objective
             if told.converged and told.objective <= most:
                 self.solution, self.point, self.proof = self._with_earlier(found), None, None
+                self.settled = self.solution.certificate.objective <= self.zero[0]
                 self._read(self.solution)
                 return True
             if not self.problem.expandable:

@@ -304,8 +304,11 @@ class Column:
     @kept
     def bound_at_zero(self) -> float:
         """Lower bound of the objective from multipliers 0, without the rows; -inf where a mean pulls at these."""
-        if self.mean > 0:
-            return -math.inf
+        return -math.inf if self.mean > 0 else self.highest_bound_at_zero
+
+    @property
+    def highest_bound_at_zero(self) -> float:
+        """Number that the bound of multipliers 0 is not above: without the ridge's share, which is below 0."""
         if self.level and CURVED.isdisjoint(self.kinds):  # conjugates of hinge terms are 0 there
             return 0.0
         return self.bound(np.zeros(self.caps.shape), np.zeros(self.counts.shape))

@@ -103,11 +103,7 @@ class ColumnProblem(Problem):
         column = self.part
         if not column.pulled:
             return column.bound_at_zero
-        return (
-            column.bound(np.zeros(column.caps.shape), np.zeros(column.counts.shape))
-            if self.form.ridge > 0
-            else math.inf
-        )
+        return column.highest_bound_at_zero if self.form.ridge > 0 else math.inf
 
     def stored_objective(self, point: Any, objective: float) -> float:
         """Objective as the certificate states it: passes for float32 rows, and where rounding may show in it."""
