@@ -10,8 +10,7 @@ R'u + e is A w - g: the dual value takes no pass over the rows beyond that of th
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +25,8 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.systems.scatter import Scatters
+from mdlearn.solvers.systems.scatter import MeansOfColumns, Scatters, SignedMeans
+from mdlearn.solvers.systems.whitening import LossColumnWhitening
 
 DSYRK, DPOSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
 WHOLE_BLOCK_ENTRIES = 1 << 17
@@ -62,28 +62,6 @@ class LossColumnFactor(NamedTuple):
 
     L: np.ndarray
     bends: np.ndarray
-
-
-class LossColumnWhitening:
-    """Whitening that columns of a form share: for counts and kappa, M's factor L, rows X L^-T, and their squares.
-
-    The rows lie in a block with one entry more, which is a column's own: one column at a time has the block itself.
-    """
-
-    def __init__(self, counts: np.ndarray, kappa: float, L: np.ndarray, block: np.ndarray, squares: np.ndarray) -> None:
-        self.counts, self.kappa, self.L, self.rows, self.squares = counts, kappa, L, block[:, :-1], squares
-        self._blocks = [block]
-
-    def block(self, holder: object) -> np.ndarray:
-        """Return the rows with room for one entry more; those of a column that is still in use are copied."""
-        try:
-            block = self._blocks.pop()
-        except IndexError:
-            block = np.empty((self.rows.shape[0], self.rows.shape[1] + 1))
-            block[:, :-1] = self.rows
-            return block
-        weakref.finalize(holder, self._blocks.append, block).atexit = False
-        return block
 
 
 SharedFactors = dict[int, LossColumnFactor]
@@ -192,7 +170,10 @@ def suits_narrow_loss_column(rows: AffineRows, smooth: bool = False) -> bool:
 class ColumnParts:
     """Parts that all loss columns of the hybrid solver share: squared row lengths, and scatters about the mean."""
 
-    def __init__(self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool) -> None:
+    def __init__(
+        self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool, columns: Sequence[Column] = ()
+    ) -> None:
+        self.columns = columns
         self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
         self.factors: SharedFactors = {}
         self.whitening: LossColumnWhitening | None = None  # of the last columns with a variance term
@@ -209,6 +190,11 @@ class ColumnParts:
     def scatters(self) -> Scatters:
         """Sums of squares of the rows about means, kept for the columns that follow."""
         return Scatters(self.rows, self.stored)
+
+    @kept
+    def means(self) -> MeansOfColumns | None:
+        """Mean signed rows of the columns of the form; None where these are not known."""
+        return MeansOfColumns(AffineRows(self.stored, self.rows.constant), self.columns) if self.columns else None
 
     @kept
     def narrow(self) -> NarrowRows:
@@ -248,13 +234,22 @@ class LossColumn:
         Whether the hinges are squared.
     factors : dict
         Factors at w = 0, which columns share.
+    means : MeansOfColumns
+        Mean signed rows, which columns of a form have in common.
     """
 
     quadratic: ColumnQuadratic
 
     def __init__(
-        self, column: Column, rows: AffineRows, squares: np.ndarray, stored: Rows, factors: SharedFactors | None = None
+        self,
+        column: Column,
+        rows: AffineRows,
+        squares: np.ndarray,
+        stored: Rows,
+        factors: SharedFactors | None = None,
+        means: MeansOfColumns | None = None,
     ) -> None:
+        self.means = means
         self.column, self.rows, self.squares, self.stored = column, rows, squares, stored
         self.factors = {} if factors is None else factors
         self.declared = column
@@ -276,8 +271,14 @@ class LossColumn:
     @kept
     def mean_row(self) -> np.ndarray:
         """v, the mean signed row."""
-        column = self.column
-        return self.affine_stored.adjoint(column.y * column.counts) / column.total
+        found, place = self.signed_means
+        return found.means[place]
+
+    @kept
+    def signed_means(self) -> tuple[SignedMeans, int]:
+        """Mean signed rows of columns with this one among them, and its place."""
+        means = MeansOfColumns(self.affine_stored, (self.column,)) if self.means is None else self.means
+        return means.of(self.column)
 
     @kept
     def mean_pull(self) -> float:

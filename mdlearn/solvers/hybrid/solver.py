@@ -46,6 +46,7 @@ from mdlearn.solvers.hybrid.whitened_column import (
     whitening_pays,
 )
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, is_nearly_hard
+from mdlearn.solvers.systems.scatter import COLUMNS_TOGETHER
 
 LARGE_WEIGHT, STEEPEST, STEEPEST_ROWS = 1e4, 1e9, 1e12
 """Largest products of a loss's weight with |x|^2 at which gaps are reached: of weights beyond the first, and of others.
@@ -161,15 +162,16 @@ class Hybrid(Solver):
         shared = copies if varied and small else 0.0
         own = 16.0 * m * (d + 1) if varied and metric_fits(m, d + 1) else shared  # twice: whitened rows grow
         narrow = 0.0 if d + 1 > NARROW_COLUMNS else 8.0 * min(m * (d + 1), NARROW_ENTRIES)  # the columns of CSR rows
+        together = 16.0 * m * min(len(form.columns), COLUMNS_TOGETHER) if varied else 0.0
         numbers = 200.0 * m + 8.0 * (SMOOTH_VECTORS if smooth else HINGE_VECTORS) * d
-        size = max(copies, narrow) + shared + at_once * (8.0 * matrices * order * order + numbers + own)
+        size = max(copies, narrow) + shared + together + at_once * (8.0 * matrices * order * order + numbers + own)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return what columns share: the squared lengths of the rows, and rows without zeros."""
         assert isinstance(form.features, LinearFeatures)
         rows = AffineRows(form.features.rows, form.bias != "none")
-        return ColumnParts(rows, form.features.squares(), form.bias, "logistic" not in form.kinds)
+        return ColumnParts(rows, form.features.squares(), form.bias, "logistic" not in form.kinds, form.columns)
         yield  # what makes this a generator
 
     def prepare_next(
@@ -191,7 +193,7 @@ class Hybrid(Solver):
         tol: float = 0.0,
     ) -> Steps:
         """Offer a place per sweep and Newton step, and report some of them."""
-        problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
+        problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors, shared.means)
         places = HybridOffers(problem)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
         if narrow and not narrow_whitening_pays(problem, len(form.columns)):

@@ -13,7 +13,6 @@ variance is beside the norm.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 
 import numpy as np
@@ -24,9 +23,10 @@ from mdlearn.data.rows.rows import COPY_BYTES, DenseRows, steps
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
-from mdlearn.solvers.hybrid.loss_column import ColumnParts, ColumnQuadratic, LossColumn, LossColumnWhitening
+from mdlearn.solvers.hybrid.loss_column import ColumnParts, ColumnQuadratic, LossColumn
 from mdlearn.solvers.hybrid.metric import price_of_whitened_metric
 from mdlearn.solvers.hybrid.narrow import NARROW_SWEEPS_COLUMNS, NARROW_SWEEPS_ENTRIES
+from mdlearn.solvers.systems.whitening import LossColumnWhitening
 
 WHITENED_COLUMNS = 300
 """Columns up to which whitening every class anew costs less than it saves: usps, 0.66 to 1.16 of the time without."""
@@ -62,11 +62,11 @@ class WhitenedColumn(LossColumn):
 
     def __init__(self, problem: LossColumn, whitening: LossColumnWhitening) -> None:
         column, n = problem.column, problem.width
-        q: np.ndarray = blas.dtrsv(whitening.L.T, problem.mean_row, lower=0, trans=1)
-        weight = column.kappa * column.total
-        self.tilted = math.sqrt(weight / (1.0 - weight * float(q @ q))) * q
+        means, place = problem.signed_means
+        tilts = whitening.tilts(means)
+        q, self.tilted = tilts.q[place], tilts.tilted[place]
         whitened = whitening.block(self)
-        whitened[:, n] = whitening.rows @ self.tilted
+        whitened[:, n] = tilts.last[place]
         rows = DenseRows(whitened)
         squares = whitening.squares + np.square(whitened[:, n])
         super().__init__(_whitened_without_variance(column), AffineRows(rows, False), squares, rows)

@@ -1,8 +1,8 @@
-"""Scatter of rows about their mean, sums of squares for all columns that weigh the rows alike."""
+"""Scatter of rows about their mean, sums of squares for all columns that weigh the rows alike; their signed means."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,48 @@ LEFT_BY_CENTRE = 1e-3
 
 CENTRED_ENTRIES = 1 << 14
 """Entries up to which dense rows are centred in any case: a copy of so few costs less than to look at its digits."""
+
+
+COLUMNS_TOGETHER = 16
+"""Columns whose mean signed rows come from one product: some numbers for every row."""
+
+
+class SignedMeans(NamedTuple):
+    """Mean signed rows of columns that weigh the rows alike, shape (k, n), the columns' variance terms being alike."""
+
+    columns: Sequence[Column]
+    means: np.ndarray
+
+
+class MeansOfColumns:
+    """Mean signed rows of all columns of a form: a pass over the rows serves several columns."""
+
+    def __init__(self, rows: AffineRows, columns: Sequence[Column]) -> None:
+        first = columns[0]
+        alike = all(one.counts is first.counts and one.kappa == first.kappa for one in columns)
+        self.rows, self.columns = rows, columns
+        self.places = {id(one): j for j, one in enumerate(columns)} if alike else {}
+        self.found: dict[int, SignedMeans] = {}
+
+    def of(self, column: Column) -> tuple[SignedMeans, int]:
+        """Return a column's mean signed row with those of its neighbours, and its place among these."""
+        at = self.places.get(id(column))
+        if at is None:
+            return self._means((column,)), 0
+        group, place = divmod(at, COLUMNS_TOGETHER)
+        found = self.found.get(group)
+        if found is None:
+            start = group * COLUMNS_TOGETHER
+            self.found[group] = found = self._means(self.columns[start : start + COLUMNS_TOGETHER])
+        return found, place
+
+    def _means(self, columns: Sequence[Column]) -> SignedMeans:
+        if len(columns) == 1:
+            (one,) = columns
+            return SignedMeans(columns, self.rows.adjoint(one.y * one.counts)[None] / one.total)
+        signed = np.array([one.y for one in columns])
+        signed *= columns[0].counts
+        return SignedMeans(columns, np.ascontiguousarray(self.rows.adjoint(signed.T).T) / columns[0].total)
 
 
 class Scatter(NamedTuple):

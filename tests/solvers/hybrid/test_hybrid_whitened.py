@@ -15,6 +15,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.hybrid import loss_column, solver, whitened_column
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+from mdlearn.solvers.systems.scatter import MeansOfColumns
 
 VARIANCE, MEAN, C = 30.0, 4.0, 0.7
 
@@ -59,6 +60,24 @@ def test_whitened_rows_have_the_same_objective(constant, operations, monkeypatch
         value = 0.5 * x @ x - white.pulled @ x + white.loss(z)
         assert value == pytest.approx(objective(problem.column, X, w, b), rel=1e-12)
     assert white.column.kappa == 0 and white.declared is problem.column and problem.column.kappa > 0
+
+
+def test_classes_of_a_form_get_their_entries_of_whitened_rows_from_one_pass():
+    problem, parts, _ = column_of()
+    rows, columns = problem.rows, problem.column.against_rest(np.arange(60) % 5, range(5))
+    means = MeansOfColumns(rows, columns)
+
+    def whitened(column, parts, means=None):
+        one = LossColumn(column, rows, parts.squares, parts.stored, means=means)
+        return drain(whitened_column.whitened_column(one, parts))[1]
+
+    made = set()
+    for column in columns:
+        together, alone = whitened(column, parts, means), whitened(column, column_of()[1])
+        np.testing.assert_allclose(together.rows.rows.X, alone.rows.rows.X, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(together.mean_row, alone.mean_row, rtol=0, atol=1e-12)
+        made.add(id(parts.whitening.tilts(means.of(column)[0])))
+    assert len(made) == 1 and parts.whitening.tilts(means.of(column)[0]).last.shape == (5, 60)
 
 
 def test_classes_share_the_whitened_rows():

@@ -14,7 +14,7 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.systems import scatter
-from mdlearn.solvers.systems.scatter import Scatters
+from mdlearn.solvers.systems.scatter import COLUMNS_TOGETHER, MeansOfColumns, Scatters
 
 
 @pytest.mark.parametrize("constant", [False, True])
@@ -116,3 +116,46 @@ def test_rows_far_from_the_origin_are_multiplied_once(monkeypatch):
         drain(shared.of(np.ones(400)))
         assert sum(sums) == 400
         np.testing.assert_allclose(shared.scatter.about, 400 * np.cov(X, rowvar=False, ddof=0), rtol=1e-7, atol=1e-7)
+
+
+def classes_of(k, counts=None, m=50):
+    """Rows, and a column for each of k classes with a few rows each."""
+    rng = np.random.default_rng(k)
+    X, codes = rng.standard_normal((m, 3)) + 1.0, np.arange(m) % k
+    first = Column(np.ones(m), rng.uniform(0.5, 2.0, m) if counts is None else counts, 2.0, 1.0, (HingeTerm(1.0),))
+    return X, first.against_rest(codes, range(k))
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_one_product_serves_the_means_of_several_columns(constant):
+    k = COLUMNS_TOGETHER + 3
+    X, columns = classes_of(k)
+    rows = Counted(AffineRows(DenseRows(X), constant))
+    means = MeansOfColumns(rows, columns)
+    R = np.c_[X, np.ones(X.shape[0])] if constant else X
+    for column in columns:
+        found, place = means.of(column)
+        expected = R.T @ (column.y * column.counts) / column.total
+        np.testing.assert_allclose(found.means[place], expected, rtol=0, atol=1e-14)
+        assert found.columns[place] is column
+    assert rows.passes == 2
+
+
+def test_means_of_columns_that_weigh_rows_otherwise_are_their_own():
+    X, columns = classes_of(4)
+    other = classes_of(4, np.arange(1.0, 51.0))[1][0]
+    for known in (columns, [*columns, other]):
+        found, place = MeansOfColumns(AffineRows(DenseRows(X), False), known).of(other)
+        assert place == 0 and len(found.columns) == 1
+        np.testing.assert_allclose(found.means[0], X.T @ (other.y * other.counts) / other.total, rtol=1e-13)
+
+
+class Counted:
+    """Affine rows that count products."""
+
+    def __init__(self, rows):
+        self.rows, self.passes = rows, 0
+
+    def adjoint(self, V):
+        self.passes += 1
+        return self.rows.adjoint(V)

@@ -1,0 +1,54 @@
+"""Whitening of rows by a variance term: what columns of a form share of it, and what is a column's own."""
+
+from __future__ import annotations
+
+import weakref
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import blas
+
+from mdlearn.solvers.systems.scatter import SignedMeans
+
+
+class WhiteningTilts(NamedTuple):
+    """Tilts of whitened rows, a row for each column: q, its multiple in the last entry, and these entries."""
+
+    means: SignedMeans
+    q: np.ndarray
+    tilted: np.ndarray
+    last: np.ndarray
+
+
+class LossColumnWhitening:
+    """Whitening that columns of a form share: for counts and kappa, M's factor L, rows X L^-T, and their squares.
+
+    The rows lie in a block with one entry more, which is a column's own: one column at a time has the block itself.
+    """
+
+    def __init__(self, counts: np.ndarray, kappa: float, L: np.ndarray, block: np.ndarray, squares: np.ndarray) -> None:
+        self.counts, self.kappa, self.L, self.rows, self.squares = counts, kappa, L, block[:, :-1], squares
+        self._blocks = [block]
+        self._tilts: WhiteningTilts | None = None  # of the last columns
+
+    def tilts(self, means: SignedMeans) -> WhiteningTilts:
+        """Return what is a column's own, for all columns whose means are there: one pass over the rows."""
+        found = self._tilts
+        if found is None or found.means is not means:
+            column = means.columns[0]
+            q: np.ndarray = blas.dtrsm(1.0, self.L.T, means.means.T, lower=0, trans_a=1).T
+            weight = column.kappa * column.total
+            tilted = np.sqrt(weight / (1.0 - weight * np.einsum("ij,ij->i", q, q)))[:, None] * q
+            self._tilts = found = WhiteningTilts(means, q, tilted, tilted @ self.rows.T)
+        return found
+
+    def block(self, holder: object) -> np.ndarray:
+        """Return the rows with room for one entry more; those of a column that is still in use are copied."""
+        try:
+            block = self._blocks.pop()
+        except IndexError:
+            block = np.empty((self.rows.shape[0], self.rows.shape[1] + 1))
+            block[:, :-1] = self.rows
+            return block
+        weakref.finalize(holder, self._blocks.append, block).atexit = False
+        return block
