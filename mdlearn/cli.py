@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m mdlea
     """Run one command of the command line (CLI); exit code 0, 1 for bad input, 2 for wrong usage, 130 for Ctrl-C."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = _run_command(words, program)
+        code = _run_cli_command(words, program)
         sys.stdout.flush()  # here, so that a reader that has gone is noticed below
         return code
     except KeyboardInterrupt:
@@ -41,12 +41,12 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m mdlea
         return 1
 
 
-def _run_command(words: Sequence[str], program: str) -> int:
+def _run_cli_command(words: Sequence[str], program: str) -> int:
     """Run a command of the CLI; what is wrong with its files or values becomes one line on standard error."""
     # What plugins print while they are imported is no output of the command.
     with contextlib.redirect_stdout(sys.stderr):
         commands = {name: CLASSES.get(name, cls)() for name, cls in registered_commands().items()}
-    parser, parsers = _command_parsers(commands, program)
+    parser, parsers = _cli_parsers(commands, program)
     named = next((word for word in words if not word.startswith("-")), None)
     if named in IN_OTHER_PACKAGES and named not in commands:
         package = IN_OTHER_PACKAGES[named]
@@ -74,7 +74,7 @@ def _run_command(words: Sequence[str], program: str) -> int:
         raise
 
 
-def _command_parsers(
+def _cli_parsers(
     commands: Mapping[str, Command], program: str
 ) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
     """Build the parser of the command line (CLI), and those of its commands by name."""

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from mdlearn.model.onnx.export import (
-    add_onnx_label,
     check_exportable,
-    check_onnx_map,
+    check_exportable_map,
+    export_class_scores,
+    export_decision_values,
+    export_label,
+    export_landmark_features,
+    export_probabilities,
     exported_onnx_classes,
-    onnx_decision_values,
-    onnx_landmark_features,
-    onnx_probabilities,
-    onnx_scores,
 )
 from mdlearn.model.onnx.graph import OLDEST_OPSET, OnnxGraph, onnx_graph_package
 
@@ -60,14 +60,21 @@ def register_converters() -> None:
         cls = getattr(estimators, name)
         if issubclass(cls, ClassifierMixin):
             update_registered_converter(
-                cls, f"Mdlearn{name}", _classifier_types, _convert_classifier, options=CLASSIFIER_OPTIONS
+                cls,
+                f"Mdlearn{name}",
+                _sklearn_onnx_classifier_types,
+                _sklearn_onnx_classifier,
+                options=CLASSIFIER_OPTIONS,
             )
     update_registered_converter(
-        estimators.LandmarkTransformer, "MdlearnLandmarkTransformer", _transformer_types, _convert_transformer
+        estimators.LandmarkTransformer,
+        "MdlearnLandmarkTransformer",
+        _sklearn_onnx_transformer_types,
+        _sklearn_onnx_transformer,
     )
 
 
-class ConverterGraph(OnnxGraph):
+class SklearnOnnxGraph(OnnxGraph):
     """Nodes of one scikit-learn estimator in skl2onnx's ONNX container for the whole conversion."""
 
     def __init__(self, scope: Any, container: Any) -> None:
@@ -101,14 +108,14 @@ class ConverterGraph(OnnxGraph):
         return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
 
 
-def _skl2onnx_labels(estimator: Any) -> np.ndarray:
+def _sklearn_onnx_labels(estimator: Any) -> np.ndarray:
     """Labels of an estimator as skl2onnx has them: int64 or strings."""
     # Floats are whole numbers here: scikit-learn's classifiers take no others as labels.
     classes = exported_onnx_classes(estimator.model_)
     return classes if classes.dtype.kind == "U" else classes.astype(np.int64)
 
 
-def _check_converter_inputs(operator: Any, width: int) -> None:
+def _check_sklearn_onnx_inputs(operator: Any, width: int) -> None:
     """Raise ValueError unless an estimator's inputs have the columns of its fit, as far as their types tell."""
     given = [part.type.shape[1] for part in operator.inputs if len(part.type.shape) > 1 and part.type.shape[1]]
     if len(given) == len(operator.inputs) and sum(given) != width:
@@ -116,20 +123,20 @@ def _check_converter_inputs(operator: Any, width: int) -> None:
         raise ValueError(f"the input has {sum(given)} columns; this {name} was fitted on {width}")
 
 
-def _skl2onnx_dtype(variable: Any) -> Any:
+def _sklearn_onnx_dtype(variable: Any) -> Any:
     """Type of a skl2onnx variable: float64 for a tensor of double, else float32."""
     from skl2onnx.common.data_types import DoubleTensorType
 
     return np.float64 if isinstance(variable.type, DoubleTensorType) else np.float32
 
 
-def _classifier_types(operator: Any) -> None:
+def _sklearn_onnx_classifier_types(operator: Any) -> None:
     """Types and shapes of label and scores, for skl2onnx."""
     from skl2onnx.common.data_types import Int64TensorType, StringTensorType, guess_tensor_type
 
-    model, classes = operator.raw_operator.model_, _skl2onnx_labels(operator.raw_operator)
+    model, classes = operator.raw_operator.model_, _sklearn_onnx_labels(operator.raw_operator)
     check_exportable(model)
-    _check_converter_inputs(operator, model.n_features_in_)
+    _check_sklearn_onnx_inputs(operator, model.n_features_in_)
     n, k = operator.inputs[0].get_first_dimension(), classes.shape[0]
     label = (StringTensorType if classes.dtype.kind == "U" else Int64TensorType)([n])
     operator.outputs[0].set_type(label)
@@ -138,32 +145,36 @@ def _classifier_types(operator: Any) -> None:
     operator.outputs[1].set_type(scores)
 
 
-def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
+def _sklearn_onnx_classifier(scope: Any, operator: Any, container: Any) -> None:
     """Nodes of a classifier, for skl2onnx."""
-    estimator, graph = operator.raw_operator, ConverterGraph(scope, container)
+    estimator, graph = operator.raw_operator, SklearnOnnxGraph(scope, container)
     model, k = estimator.model_, estimator.classes_.shape[0]
-    F = onnx_decision_values(graph, model, graph.rows(operator.inputs))
+    F = export_decision_values(graph, model, graph.rows(operator.inputs))
     label, scores = operator.outputs
-    add_onnx_label(graph, F, _skl2onnx_labels(estimator), label.full_name)
+    export_label(graph, F, _sklearn_onnx_labels(estimator), label.full_name)
     raw = container.get_options(estimator, {"raw_scores": False})["raw_scores"]
-    made = onnx_scores(graph, F, k) if raw or not hasattr(model, "predict_proba") else onnx_probabilities(graph, F, k)
-    graph.cast(made, _skl2onnx_dtype(scores), scores.full_name)
+    made = (
+        export_class_scores(graph, F, k)
+        if raw or not hasattr(model, "predict_proba")
+        else export_probabilities(graph, F, k)
+    )
+    graph.cast(made, _sklearn_onnx_dtype(scores), scores.full_name)
 
 
-def _transformer_types(operator: Any) -> None:
+def _sklearn_onnx_transformer_types(operator: Any) -> None:
     """Type and shape of landmark features, for skl2onnx."""
     from skl2onnx.common.data_types import guess_tensor_type
 
     place = operator.raw_operator._map
-    check_onnx_map(place, "LandmarkTransformer")
-    _check_converter_inputs(operator, place.columns)
+    check_exportable_map(place, "LandmarkTransformer")
+    _check_sklearn_onnx_inputs(operator, place.columns)
     made = guess_tensor_type(operator.inputs[0].type)
     made.shape = [operator.inputs[0].get_first_dimension(), place.width]
     operator.outputs[0].set_type(made)
 
 
-def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
+def _sklearn_onnx_transformer(scope: Any, operator: Any, container: Any) -> None:
     """Nodes of landmark features, for skl2onnx."""
-    graph, out = ConverterGraph(scope, container), operator.outputs[0]
-    made = onnx_landmark_features(graph, operator.raw_operator._map, graph.rows(operator.inputs))
-    graph.cast(made, _skl2onnx_dtype(out), out.full_name)
+    graph, out = SklearnOnnxGraph(scope, container), operator.outputs[0]
+    made = export_landmark_features(graph, operator.raw_operator._map, graph.rows(operator.inputs))
+    graph.cast(made, _sklearn_onnx_dtype(out), out.full_name)

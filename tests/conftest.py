@@ -92,9 +92,9 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     """A clock in place of `time.perf_counter`, which time limits go by: the same answer on a busy machine."""
-    from mdlearn.numerics.symmetric_eigenvalues import eigh_seconds
+    from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen_seconds
 
-    eigh_seconds(1)  # how fast this machine is is measured once, by a clock that runs
+    symmetric_eigen_seconds(1)  # how fast this machine is is measured once, by a clock that runs
     found = Clock()
     monkeypatch.setattr(time, "perf_counter", found)
     return found

@@ -16,7 +16,7 @@ from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.solvers.base import Solver
 
 
-class ObjectivesCommand(Command):
+class ObjectivesListing(Command):
     """Command of the listings: list objectives."""
 
     name = "objectives"
@@ -30,7 +30,7 @@ class ObjectivesCommand(Command):
         return 0
 
 
-class KernelsCommand(Command):
+class KernelsListing(Command):
     """Command of the listings: list kernels."""
 
     name = "kernels"
@@ -47,7 +47,7 @@ class KernelsCommand(Command):
         return 0
 
 
-class SolversCommand(Command):
+class SolversListing(Command):
     """Command of the listings: list engines."""
 
     name = "solvers"
@@ -65,7 +65,7 @@ class SolversCommand(Command):
         return 0
 
 
-class PluginsCommand(Command):
+class PluginsListing(Command):
     """Command of the listings: list installed plugins."""
 
     name = "plugins"
@@ -125,10 +125,10 @@ class NewPluginCommand(Command):
 
 
 LISTINGS: tuple[type[Command], ...] = (
-    ObjectivesCommand,
-    KernelsCommand,
-    SolversCommand,
-    PluginsCommand,
+    ObjectivesListing,
+    KernelsListing,
+    SolversListing,
+    PluginsListing,
     NewPluginCommand,
 )
 """Commands of this module, in the order of ``--help``."""

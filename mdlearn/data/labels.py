@@ -22,11 +22,11 @@ FEWEST_ROWS_OF_REGRESSION = 40
 """Rows from which on fractions that are nearly all different are no labels."""
 
 
-def _check_y_shape(y: Any, n_rows: int, what: str) -> np.ndarray:
+def _check_label_shape(y: Any, n_rows: int, what: str) -> np.ndarray:
     """Validate the shape of y, returned as 1-D array: TypeError or ValueError unless each row of X has one label."""
     if y is None:
         raise TypeError(f"y is None; give one {what} per row of X")
-    given = _array_of_y(y, f"one {what} for every row")
+    given = _label_array(y, f"one {what} for every row")
     if given.ndim != 1:
         raise ValueError(f"y has {given.ndim} dimension(s); give a 1-D array with one {what} per row")
     if given.shape[0] != n_rows:
@@ -34,7 +34,7 @@ def _check_y_shape(y: Any, n_rows: int, what: str) -> np.ndarray:
     return given
 
 
-def _array_of_y(y: Any, needed: str) -> np.ndarray:
+def _label_array(y: Any, needed: str) -> np.ndarray:
     """Return y as an array, of any shape, in validation; ValueError for masked entries and unequal lengths."""
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError(f"y has masked entries; give {needed}")
@@ -44,7 +44,7 @@ def _array_of_y(y: Any, needed: str) -> np.ndarray:
         raise ValueError(f"y holds sequences of different lengths; give {needed}") from None
 
 
-def check_nothing_missing_in_y(y: np.ndarray, what: str) -> None:
+def check_no_missing_label(y: np.ndarray, what: str) -> None:
     """Validate y: raise ValueError where it has a missing or infinite label or number; it names the row."""
     if y.dtype.kind == "O":
         there = np.array([not _is_missing_label(one) for one in y.tolist()], dtype=bool)
@@ -77,7 +77,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         When y is missing, not one-dimensional, of another length than X, holds NaN or fewer than two labels.
     """
     plain = type(y) is np.ndarray and y.shape == (n_rows,)
-    labels: np.ndarray = y if plain else _check_y_shape(y, n_rows, "label")
+    labels: np.ndarray = y if plain else _check_label_shape(y, n_rows, "label")
     wide = WIDE_LABELS.get(labels.dtype.char)
     if n_rows and wide is not None:
         codes = np.empty(n_rows, dtype=np.intp)
@@ -86,7 +86,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
             return np.array(two, dtype=labels.dtype), codes
     if labels.dtype.kind == "c":
         raise TypeError("y holds complex numbers; give real numbers, strings or booleans")
-    check_nothing_missing_in_y(labels, "label")
+    check_no_missing_label(labels, "label")
     if labels.dtype.kind == "O":
         kinds = {type(label) for label in labels.tolist()}
         if len(kinds) > 1 and not all(issubclass(kind, numbers.Real) for kind in kinds):
@@ -94,7 +94,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
             told = sorted(kind.__name__ for kind in kinds)
             raise TypeError(f"y mixes labels of types {told}; use one type: row {row} has another one than row 0")
         labels = np.array(labels.tolist())
-    return _classes_and_codes(labels)
+    return _labels_to_codes(labels)
 
 
 def check_some_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -107,7 +107,7 @@ def check_some_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     TypeError, ValueError
         As `check_labels`, and for -1 among numbers with a fraction part where none is NaN.
     """
-    labels = _check_y_shape(y, n_rows, "label (-1 where it is unknown)")
+    labels = _check_label_shape(y, n_rows, "label (-1 where it is unknown)")
     if labels.dtype.kind == "O":
         unknown = np.array([_is_missing_label(one) or _is_minus_one_label(one) for one in labels.tolist()], dtype=bool)
     elif labels.dtype.kind == "f":
@@ -129,7 +129,7 @@ def _is_minus_one_label(label: Any) -> bool:
     return isinstance(label, numbers.Real) and not isinstance(label, (bool, np.bool_)) and label == -1
 
 
-def check_indicators(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+def check_label_indicators(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Validate a matrix that says which of several labels each row has: return (names of the columns, bool (m, k)).
 
     Names are those of a data frame whose columns are sorted strings; else the numbers of the columns.
@@ -142,7 +142,7 @@ def check_indicators(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if y is None:
         raise TypeError("y is None; give a matrix with one row per row of X and a 1 for every label that it has")
     columns = list(getattr(y, "columns", []))
-    given = y.toarray() if hasattr(y, "tocsr") else _array_of_y(y, "a matrix of 0 and 1")
+    given = y.toarray() if hasattr(y, "tocsr") else _label_array(y, "a matrix of 0 and 1")
     if given.ndim != 2 or given.shape[0] != n_rows or given.shape[1] < 2:
         raise ValueError(
             f"y has the shape {given.shape}; give a matrix of 0 and 1 with a row per row of X, {n_rows}, and a column "
@@ -160,7 +160,7 @@ def check_indicators(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(columns) if named else np.arange(given.shape[1]), given == 1
 
 
-def _classes_and_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _labels_to_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Classes found in the validation of labels, sorted, and the class index of each row, in pieces."""
     parts = list(steps(labels.shape[0], SORTED_LABELS))
     found = [np.unique(labels[part]) for part in parts] or [labels]
@@ -204,8 +204,8 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
     TypeError, ValueError
         When y is missing, not one-dimensional, of another length than X, or holds anything but finite numbers.
     """
-    given = _check_y_shape(y, n_rows, "number")
-    check_nothing_missing_in_y(given, "finite number")
+    given = _check_label_shape(y, n_rows, "number")
+    check_no_missing_label(given, "finite number")
     try:
         if given.dtype.kind not in "buifO":
             raise TypeError

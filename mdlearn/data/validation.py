@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.labels import check_classes, check_indicators, check_labels, check_some_labels, check_targets
+from mdlearn.data.labels import check_classes, check_label_indicators, check_labels, check_some_labels, check_targets
 from mdlearn.data.rows.arrays import check_rows, first_word_in_array
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import DenseRows, Rows, selected_rows
@@ -115,7 +115,7 @@ class Data:
         return np.bincount(codes[codes >= 0] if self.partial else codes, minlength=max(self.classes.shape[0], 1))
 
 
-def column_names(X: Any) -> tuple[str, ...] | None:
+def validated_column_names(X: Any) -> tuple[str, ...] | None:
     """Column names of an input X in validation, where it is a pandas or polars frame and all are strings, else None."""
     columns = getattr(X, "columns", None)
     if columns is None:
@@ -196,7 +196,7 @@ def validate_class_factors(
 def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
     """Validate the input of a classification, once; `square` says that X is a precomputed Gram matrix."""
     plain = type(X) is np.ndarray and not square
-    names, A = (None, check_rows(X)) if plain else _check_input_rows(X, square)
+    names, A = (None, check_rows(X)) if plain else _validate_input_rows(X, square)
     m = A.shape[0]
     classes, codes = check_labels(y, m)
     if sample_weight is None and class_weight is None:
@@ -232,7 +232,7 @@ def validate_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *
     """Validate the input of a regression, once; `square` says that X is a precomputed Gram matrix."""
     if class_weight is not None:
         raise ValueError(f"class_weight {class_weight!r} is for classifiers; regression has sample_weight")
-    names, A = _check_input_rows(X, square)
+    names, A = _validate_input_rows(X, square)
     m = A.shape[0]
     targets, counts = check_targets(y, m), check_weights(sample_weight, m)
     rows = np.flatnonzero(counts > 0)
@@ -246,7 +246,7 @@ def validate_partly_labelled(X: Any, y: Any, sample_weight: Any, class_weight: A
 
     A class weight is for the rows that are known to be of the class.
     """
-    names, A = _check_input_rows(X, square)
+    names, A = _validate_input_rows(X, square)
     m = A.shape[0]
     classes, codes = check_some_labels(y, m)
     counts, known = check_weights(sample_weight, m), np.flatnonzero(codes >= 0)
@@ -265,9 +265,9 @@ def validate_multi_label(X: Any, y: Any, sample_weight: Any, class_weight: Any, 
     """Validate the input of a multi-label task, once: y is a matrix of 0 and 1; `square` as for `check_data`."""
     if class_weight is not None:
         raise ValueError(f"class_weight {class_weight!r} is for rows of one class each; rows have sample_weight")
-    names, A = _check_input_rows(X, square)
+    names, A = _validate_input_rows(X, square)
     m = A.shape[0]
-    (labels, indicators), counts = check_indicators(y, m), check_weights(sample_weight, m)
+    (labels, indicators), counts = check_label_indicators(y, m), check_weights(sample_weight, m)
     rows = np.flatnonzero(counts > 0)
     codes = np.zeros(rows.shape[0], dtype=np.intp)
     kept_rows = _rows_of_positive_weight(A, rows, square)
@@ -278,7 +278,7 @@ def validate_unlabelled(X: Any, y: Any, sample_weight: Any, class_weight: Any, *
     """Validate the input of a task without labels, once: y is None, or ones; `square` as for `check_data`."""
     if class_weight is not None:
         raise ValueError(f"class_weight {class_weight!r} is for classifiers; rows without labels have sample_weight")
-    names, A = _check_input_rows(X, square)
+    names, A = _validate_input_rows(X, square)
     m = A.shape[0]
     others = np.zeros(0, dtype=bool) if y is None else check_targets(y, m) != 1.0
     if others.any():
@@ -290,9 +290,9 @@ def validate_unlabelled(X: Any, y: Any, sample_weight: Any, class_weight: Any, *
     return Data(_rows_of_positive_weight(A, rows, square), codes, counts[rows], np.empty(0), rows, m, names)
 
 
-def _check_input_rows(X: Any, square: bool) -> tuple[tuple[str, ...] | None, Rows]:
+def _validate_input_rows(X: Any, square: bool) -> tuple[tuple[str, ...] | None, Rows]:
     """Validate the input X: return column names and checked rows."""
-    names = None if square else column_names(X)
+    names = None if square else validated_column_names(X)
     A = X if isinstance(X, ObjectRows) else check_rows(X)
     if square and A.sparse:
         raise TypeError("a precomputed kernel needs a dense matrix; give X.toarray()")

@@ -20,7 +20,7 @@ from mdlearn.forms.problem import Form, Problem, Several
 from mdlearn.forms.proof import Solution
 from mdlearn.model.task import task_of
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration import terms_fault
+from mdlearn.objectives.declaration import declared_loss_fault
 
 FEATURES = "LinearFeatures or KernelFeatures"
 """What a form and the checks of it call features."""
@@ -50,7 +50,9 @@ def check_form(task: Objective, form: Form, data: Data) -> None:
     """Check the form that a foreign objective wrote for a fit; FaultyPlugin says what is wrong with it."""
     own = type(task)
     if own.form is not Objective.form or own.problem is not Objective.problem:
-        fault = _form_fault(form) or (own.arranged is Objective.arranged and _form_number_fault(task, form, data))
+        fault = _fault_of_checked_form(form) or (
+            own.arranged is Objective.arranged and _form_number_fault(task, form, data)
+        )
         if fault:
             method = "form" if own.problem is Objective.problem else "problem"
             raise faulty(task, "objective", method, fault)
@@ -114,7 +116,7 @@ def _form_features_fault(features: Any) -> Fault:
     return f"returned {came(features)} as features, {FEATURES} are needed"
 
 
-def _form_fault(form: Any) -> Fault:
+def _fault_of_checked_form(form: Any) -> Fault:
     """Fault of a form by itself."""
     if not isinstance(form, (MarginForm, Problem, Several)):
         return f"returned {came(form)}, a MarginForm, Composite, Problem or form of Several is needed"
@@ -131,10 +133,10 @@ def _form_fault(form: Any) -> Fault:
         unit = getattr(form, "unit", None)
         values["unit"] = number_answer_fault(unit, np.finfo(float).tiny, np.finfo(float).max, " as unit")
         fault = next(filter(None, values.values()), None)
-    return fault or (_composite_fault(form) if isinstance(form, Composite) else None)
+    return fault or (_form_composite_fault(form) if isinstance(form, Composite) else None)
 
 
-def _composite_fault(form: Composite) -> Fault:
+def _form_composite_fault(form: Composite) -> Fault:
     """Fault of what a form, a Composite, was made of."""
     p = form.features.width + (form.bias != "none")
     if not isinstance(form.features, LinearFeatures):
@@ -174,7 +176,7 @@ def _form_columns_fault(form: MarginForm) -> Fault:
             return f"returned counts of column {j} that are negative or all 0, counts >= 0 are needed, some of them > 0"
         if "y" in arrays and (np.abs(column.y[column.counts > 0]) != 1.0).any():
             return f"returned y of column {j} with other values than signs, -1.0 or 1.0 is needed"
-        fault = terms_fault(column.terms)
+        fault = declared_loss_fault(column.terms)
         if fault:
             return f"returned column {j} with terms that are wrong: {fault}"
     return None

@@ -96,7 +96,7 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
     kinds, sort = NO_KINDS, (False, False, False)
     if isinstance(form, MarginForm):
         kinds, sort = form.kinds, (type(form.features) is not LinearFeatures, form.ridge == 0, form.penalised)
-    unasked, candidates = _engines_to_ask(tuple(engines), kinds, sort)
+    unasked, candidates = _engines_for_choice(tuple(engines), kinds, sort)
     asked = unasked.copy()
     best, chosen, least = None, None, (True, float("inf"))
     for cls, own in candidates:
@@ -112,13 +112,13 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
     if best is None and given:
         return choose_solver(form, engines)
     if best is None or chosen is None:
-        found = _unclaimed(form, [cls() for cls in engines])
+        found = _unclaimed_choice(form, [cls() for cls in engines])
         return Choice(found.name, "no engine claims it, and this one can", asked, found)
     return Choice(chosen.name, best.reason, asked, chosen)
 
 
 @lru_cache(maxsize=64)
-def _engines_to_ask(
+def _engines_for_choice(
     engines: tuple[type[Solver], ...], kinds: frozenset[str], sort: tuple[bool, bool, bool]
 ) -> tuple[dict[str, float | None], list[tuple[type[Solver], Solver | None]]]:
     """Names of all engines, and those to ask for the choice: plugins' all, of mdlearn's those that take these kinds.
@@ -169,7 +169,7 @@ def check_claim_for_choice(engine: Solver, claim: Any, form: Form) -> None:
         raise faulty(engine, "solver", "claims", fault)
 
 
-def _unclaimed(form: Form, engines: list[Solver]) -> Solver:
+def _unclaimed_choice(form: Form, engines: list[Solver]) -> Solver:
     """Engine to choose for a form that none claims."""
     refusals = [CheckedEngine(engine).refusal(form) for engine in engines]
     able = [engine for engine, refusal in zip(engines, refusals) if refusal is None]

@@ -15,16 +15,16 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.driver.checked_problem import checked_problem
+from mdlearn.driver.generator_threads import run_in_threads
 from mdlearn.driver.incumbent import Incumbent
 from mdlearn.driver.limits import OUT_OF_TIME, LimitedRun, Limits, LimitShortfall
-from mdlearn.driver.threads import run_in_threads
 from mdlearn.errors import FaultyProblem, class_is_foreign
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import Certificate, ProvenZeros, Solution, Start, State, ZeroProof, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.interruptible import finished, with_heartbeat
 from mdlearn.numerics.seeds import SeededRng
-from mdlearn.numerics.symmetric_eigenvalues import eigh_seconds
+from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen_seconds
 from mdlearn.solvers.base import Offer, Report, Solver
 
 Reports = Generator[Report | Offer | None, None, None]
@@ -214,7 +214,7 @@ class Driver(LimitedRun):
         """Whether a decomposition that serves several forms ends in time: one call of LAPACK goes on whatever is."""
         remaining = self.limits.deadline - time.perf_counter()
         order = min(form.features.n_rows, form.features.width)
-        return remaining == np.inf or eigh_seconds(order) < remaining
+        return remaining == np.inf or symmetric_eigen_seconds(order) < remaining
 
     def _all(self, works: list[Work], at_once: int, later: LaterProblems | None) -> list[_Solved]:
         """Solve the problems, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread.

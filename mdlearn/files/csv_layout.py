@@ -132,7 +132,7 @@ def _is_csv_layout_header(path: str, rows: Sequence[Sequence[str]]) -> bool:
     return False
 
 
-def csv_columns_for_fit(layout: CsvLayout, target: str | None) -> CsvColumns:
+def csv_layout_for_fit(layout: CsvLayout, target: str | None) -> CsvColumns:
     """Choose a CSV layout's columns for a fit: labels from the one named, else the last; all others are features."""
     if layout.width < 2:
         raise ValueError(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.files.csv_layout import csv_columns_for_fit, csv_columns_for_model
+from mdlearn.files.csv_layout import csv_columns_for_model, csv_layout_for_fit
 from mdlearn.files.csv_reader import CsvReader
 from mdlearn.files.packed import open_packed, packed_line_blocks
 from mdlearn.files.svmlight import read_svmlight, svmlight_with_columns
@@ -94,7 +94,7 @@ def read_for_fit(path: str, options: ReadingOptions, dtype: Any = np.float64) ->
 def _read_csv_for_fit(reader: CsvReader, target: str | None, dtype: Any) -> Table:
     """Read a CSV file for a fit: a table of rows and labels, with column names if there is a header."""
     layout = reader.layout
-    columns = csv_columns_for_fit(layout, target)
+    columns = csv_layout_for_fit(layout, target)
     X, y = reader.rows(columns, dtype)
     if layout.names is None:
         return Table(X, y, {"place": columns.target})

@@ -13,7 +13,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from mdlearn.forms.given_checks import COMPARED_MARGINS, Function, check_conjugate, check_functions, check_given_values
+from mdlearn.forms.given_checks import (
+    COMPARED_MARGINS,
+    Function,
+    check_conjugate,
+    check_given_functions,
+    check_given_values,
+)
 from mdlearn.forms.native import NativeFunction, NativeSums
 
 FAR_MARGINS = np.geomspace(8.5, 1e100, 600)
@@ -61,7 +67,7 @@ class GivenLoss:
             if not callable(function) and (name != "conjugate" or function is not None):
                 raise TypeError(f"{name} of a given loss needs to be a function of an array; got {function!r}")
         self._value, self._derivative, self._second, self._conjugate = value, derivative, second, conjugate
-        self.steepest = check_functions(value, derivative, second)
+        self.steepest = check_given_functions(value, derivative, second)
         self._tabulate()
         if conjugate is not None:
             t = self.grid[np.abs(self.grid) <= CHECKED_MARGIN]

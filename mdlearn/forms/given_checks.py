@@ -43,7 +43,7 @@ def check_given_values(function: Function, name: str, t: np.ndarray) -> np.ndarr
     return found
 
 
-def check_functions(value: Function, derivative: Function, second: Function) -> float:
+def check_given_functions(value: Function, derivative: Function, second: Function) -> float:
     """Raise ValueError unless a given loss is convex with a continuous slope, its slope, and the slope's slope.
 
     Returns the largest second derivative found.

@@ -13,7 +13,7 @@ import numpy as np
 
 from mdlearn._solvers import apg
 from mdlearn.data.rows.rows import steps
-from mdlearn.forms.losses import Term, table_of_terms
+from mdlearn.forms.losses import Term, loss_term_table
 from mdlearn.forms.margin import Column
 
 VALUES_PER_CALL = 1 << 17
@@ -116,7 +116,7 @@ def _loss_pass_reach(term: Term) -> float:
 
 def _loss_pass_numbers(terms: list[Term]) -> np.ndarray:
     """Loss terms as numbers that the compiled loss pass reads, (T, 5)."""
-    side, threshold, _, rise, height, sharpness = table_of_terms(terms).T
+    side, threshold, _, rise, height, sharpness = loss_term_table(terms).T
     return np.transpose((height > 0, height + 0.5 * rise, side, threshold, sharpness + (rise > 0)))
 
 

@@ -227,7 +227,7 @@ CURVED = frozenset({"logistic", "given", "native"})
 """Kinds with a continuous slope whose conjugate is no parabola."""
 
 
-def table_of_terms(terms: Iterable[Term]) -> np.ndarray:
+def loss_term_table(terms: Iterable[Term]) -> np.ndarray:
     """Table of the `numbers` of loss terms, shape (T, 6); given ones, which bring functions instead, are left out."""
     return np.array([t.numbers for t in terms if not isinstance(t, GivenTerm)]).reshape(-1, 6)
 

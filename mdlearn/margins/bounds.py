@@ -10,11 +10,11 @@ import numpy as np
 from mdlearn.errors import did_you_mean
 from mdlearn.margins.validation import (
     ROUNDING_OF_MARGINS,
-    checked_counts,
-    checked_margins,
-    checked_signs,
-    finite_array,
-    finite_number,
+    validate_margin_array,
+    validate_margin_counts,
+    validate_margin_number,
+    validate_margin_signs,
+    validate_margins,
 )
 
 STABILITY_CHANGES = ("replaced", "removed")
@@ -64,23 +64,23 @@ def gao_zhou_bound(z: Any, n_hypotheses: float, delta: float, theta: Any = None,
     of m, rises by less than ``0.2 ln(m) / m^1.8``. The first share jumps up just behind each margin, the second
     only jumps down. So the least value is at a positive margin or at 1.
     """
-    z, w = checked_margins(z, sample_weight)
+    z, w = validate_margins(z, sample_weight)
     m = float(w.sum())
     if np.abs(z).max() > 1 + ROUNDING_OF_MARGINS:
         raise ValueError(f"margins run from {z.min():g} to {z.max():g}, but the bound needs all in [-1, 1]; normalise")
     if m < 5:
         raise ValueError(f"the bound needs at least 5 rows, repetitions included; there are {m:g}")
-    size = n_hypotheses if isinstance(n_hypotheses, int) else finite_number(n_hypotheses, "n_hypotheses")
+    size = n_hypotheses if isinstance(n_hypotheses, int) else validate_margin_number(n_hypotheses, "n_hypotheses")
     if size < 1:
         raise ValueError(f"n_hypotheses={size!r} is not the size of a finite base class; give at least 1")
-    delta = finite_number(delta, "delta")
+    delta = validate_margin_number(delta, "delta")
     if not 0 < delta < 1:
         raise ValueError(f"delta={delta!r} is not a probability strictly between 0 and 1")
     z = np.clip(z, -1.0, 1.0)
     if theta is None:
         grid = np.append(np.unique(z[z > 0]), 1.0)
     else:
-        grid = finite_array(theta, "theta").reshape(-1)
+        grid = validate_margin_array(theta, "theta").reshape(-1)
         if grid.min() <= 0 or grid.max() > 1:
             raise ValueError(f"theta runs from {grid.min():g} to {grid.max():g}, but it must be in (0, 1]")
     log_2h = math.log(2 * size)
@@ -135,17 +135,17 @@ def hessian_diagonal(G: Any, y: Any, lambda1: float, sample_weight: Any = None) 
     -----
     Dense; time O(n^3) and memory for about four matrices like ``G``. Meant for a few thousand rows.
     """
-    G = finite_array(G, "G")
+    G = validate_margin_array(G, "G")
     if G.ndim != 2 or G.shape[0] != G.shape[1]:
         raise ValueError(f"G has shape {G.shape}, but a square Gram matrix is needed")
     if np.abs(G - G.T).max() > 1e-8 * np.abs(G).max():
         raise ValueError("G is not symmetric; give the Gram matrix of the training rows")
-    lambda1 = finite_number(lambda1, "lambda1")
+    lambda1 = validate_margin_number(lambda1, "lambda1")
     if lambda1 < 0:
         raise ValueError(f"lambda1={lambda1!r} is negative; it must be at least 0")
-    weights = checked_counts(sample_weight, G.shape[0])
+    weights = validate_margin_counts(sample_weight, G.shape[0])
     kept = np.flatnonzero(weights > 0)
-    signs = checked_signs(y, G, "G", weights)[kept]
+    signs = validate_margin_signs(y, G, "G", weights)[kept]
     root = np.sqrt(weights[kept])
     # M = P^1/2 K P^1/2. With kappa = 4 lambda1 / m and B = I + kappa M the scaled H is
     # M B^-1 + kappa (M B^-1 p)(M B^-1 p)' / (p' B^-1 p), p = sqrt(weights): the paper's rank-one form with its
@@ -206,19 +206,19 @@ def loo_error_bound(beta: Any, h_diag: Any, C: float, sample_weight: Any = None,
     still contain row i. The paper says leave-one-out and expected risk; for ``lambda1 > 0`` or ``lambda2 > 0``
     that is false in general (there are 6 rows with bound 0 and 6 true leave-one-out errors).
     """
-    beta = finite_array(beta, "beta")
+    beta = validate_margin_array(beta, "beta")
     if beta.ndim != 1:
         raise ValueError(f"beta has shape {beta.shape}, but one multiplier per row, shape (n,), is needed")
-    h = finite_array(h_diag, "h_diag")
+    h = validate_margin_array(h_diag, "h_diag")
     if h.shape != beta.shape:
         raise ValueError(f"h_diag has shape {h.shape}, but beta has {beta.size} entries; give one number per row")
-    tol = finite_number(tol, "tol")
+    tol = validate_margin_number(tol, "tol")
     if not 0 <= tol < 1:
         raise ValueError(f"tol={tol!r} is not in [0, 1)")
-    C = math.inf if C == math.inf else finite_number(C, "C")
+    C = math.inf if C == math.inf else validate_margin_number(C, "C")
     if C < 0:
         raise ValueError(f"C={C!r} is negative; it must be at least 0, or inf")
-    w = checked_counts(sample_weight, beta.size)
+    w = validate_margin_counts(sample_weight, beta.size)
     kept = w > 0
     beta, h, w = beta[kept], h[kept], w[kept]
     if h.min() < 0:
@@ -327,7 +327,7 @@ def stability_bound(
     optimum has |theta| <= sqrt(2 C), not 2 C, so that its loss is at most ``1 + sqrt(2 C) kappa``.
     """
     C, L, largest, m = _checked_stability_sizes(C, n_landmarks, largest, m)
-    risk, delta = finite_number(risk, "risk"), finite_number(delta, "delta")
+    risk, delta = validate_margin_number(risk, "risk"), validate_margin_number(delta, "delta")
     if risk < 0:
         raise ValueError(f"risk={risk!r} is negative, but a mean hinge loss is at least 0")
     if not 0 < delta < 1:
@@ -345,7 +345,7 @@ def _checked_stability_sizes(C: Any, n_landmarks: Any, largest: Any, m: Any) -> 
     """Sizes C, n_landmarks, largest and m in the stability bound, checked against their least values."""
     found, least = [], {"C": 0.0, "n_landmarks": 1.0, "largest": 0.0, "m": 1.0}
     for (name, low), value in zip(least.items(), (C, n_landmarks, largest, m)):
-        found.append(finite_number(value, name))
+        found.append(validate_margin_number(value, name))
         if found[-1] < low:
             raise ValueError(f"{name}={value!r} is too small; it must be at least {low:g}")
     return found[0], found[1], found[2], found[3]

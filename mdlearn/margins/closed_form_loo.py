@@ -25,7 +25,12 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import did_you_mean
-from mdlearn.margins.validation import checked_counts, checked_signs, finite_array, finite_number
+from mdlearn.margins.validation import (
+    validate_margin_array,
+    validate_margin_counts,
+    validate_margin_number,
+    validate_margin_signs,
+)
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 
 LOO_BIASES = ("free", "regularized", "none")
@@ -83,10 +88,10 @@ def uldm_loo_margins(
     """
     F, signs, w = _loo_problem(columns, "columns", y, sample_weight)
     grid = _checked_loo_grid(C)
-    lambda0 = finite_number(lambda0, "lambda0")
+    lambda0 = validate_margin_number(lambda0, "lambda0")
     if not lambda0 > 0:
         raise ValueError(f"lambda0={lambda0!r} is not positive; without variance there is nothing to leave out of")
-    scale = np.ones(F.shape[1]) if ridge is None else finite_array(ridge, "ridge")
+    scale = np.ones(F.shape[1]) if ridge is None else validate_margin_array(ridge, "ridge")
     if scale.shape != (F.shape[1],) or scale.min() <= 0:
         raise ValueError(
             f"ridge has shape {scale.shape}, but {F.shape[1]} positive numbers, one per column, are needed"
@@ -101,10 +106,10 @@ def uldm_loo_margins(
     rank = int((S > max(A.shape) * np.finfo(float).eps * S[0]).sum()) if S.size else 0
     if grid.min() == 0 and rank < F.shape[1]:
         raise ValueError("C=0 needs columns that are independent of each other; give C > 0")
-    known = LooDecomposition(w[used], U, S * S)
+    known = ClosedFormLooDecomposition(w[used], U, S * S)
     out = np.empty((grid.shape[0], F.shape[0]))
     for p, c in enumerate(grid):
-        out[p, used] = known.margins(signs[used], LooQuadratic(total - 1.0, 0.5 * lambda0, 1.0, 0.0, 0.0, c))
+        out[p, used] = known.margins(signs[used], ClosedFormLooQuadratic(total - 1.0, 0.5 * lambda0, 1.0, 0.0, 0.0, c))
         if not used.all():
             short = c / lambda0 * total
             t = Vt.T @ (S / (S * S + short) * (U.T @ (root * signs[used])))
@@ -162,11 +167,11 @@ def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight:
         raise ValueError("C=0 leaves no loss: every margin is 0; give C > 0")
     used = w > 0
     y_used, total = signs[used], float(w.sum())
-    known = decompose_gram(K[np.ix_(used, used)], w[used], bias)
+    known = decompose_gram_for_closed_form_loo(K[np.ix_(used, used)], w[used], bias)
     others = K[~used][:, used] + (bias == "regularized")
     out = np.empty((grid.shape[0], K.shape[0]))
     for p, c in enumerate(grid):
-        out[p, used] = known.margins(y_used, LooQuadratic(total - 1.0, 0.0, 0.0, c, c))
+        out[p, used] = known.margins(y_used, ClosedFormLooQuadratic(total - 1.0, 0.0, 0.0, c, c))
         if not used.all():
             residuals = known.regressed(y_used, c)[0]
             alpha, b = c * w[used] * y_used * residuals, 0.0
@@ -178,27 +183,27 @@ def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight:
 
 def _loo_problem(matrix: Any, name: str, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Matrix, signs and weights of two classes for leave-one-out (LOO) margins in closed form, checked."""
-    A = finite_array(matrix, name)
+    A = validate_margin_array(matrix, name)
     if A.ndim != 2:
         raise ValueError(f"{name} has shape {A.shape}, but a matrix with one row per label is needed")
-    w = checked_counts(sample_weight, A.shape[0])
+    w = validate_margin_counts(sample_weight, A.shape[0])
     if ((w > 0) & (w < 1)).any():
         raise ValueError(
             f"sample_weight has the entry {w[(w > 0) & (w < 1)][0]:g}; one repetition is left out, so give 0 or >= 1"
         )
-    return A, checked_signs(y, A, name, w), w
+    return A, validate_margin_signs(y, A, name, w), w
 
 
 def _checked_loo_grid(C: Any) -> np.ndarray:
     """Grid of C for leave-one-out margins in closed form, checked and one-dimensional."""
-    grid = finite_array(C, "C").reshape(-1)
+    grid = validate_margin_array(C, "C").reshape(-1)
     if grid.min() < 0:
         raise ValueError(f"C has a negative entry, {grid.min():g}; it must be at least 0")
     return grid
 
 
 @dataclass(frozen=True, eq=False)
-class LooQuadratic:
+class ClosedFormLooQuadratic:
     """Weights of a quadratic objective without one repetition of a row, for leave-one-out margins in closed form.
 
     `variance`, `mean`: v and a.
@@ -213,7 +218,7 @@ class LooQuadratic:
 
 
 @dataclass(frozen=True, eq=False)
-class LooDecomposition:
+class ClosedFormLooDecomposition:
     """Decomposition U S V' for closed-form leave-one-out margins: rows times roots of counts, in units of R."""
 
     counts: np.ndarray  # shape (m,): positive
@@ -237,7 +242,7 @@ class LooDecomposition:
         slacks = (c - 1.0 + outside + np.square(U) @ left) / c
         return residuals, slacks, float(beyond @ beyond + along @ (left * along))
 
-    def margins(self, y: np.ndarray, weights: LooQuadratic) -> np.ndarray:
+    def margins(self, y: np.ndarray, weights: ClosedFormLooQuadratic) -> np.ndarray:
         """Margin of every row under the problem without one repetition of it, shape (m,)."""
         twice, M = 2.0 * weights.variance, weights.total
         held = twice + weights.steepness * M
@@ -247,7 +252,7 @@ class LooDecomposition:
         return scale * (1.0 - G) / (1.0 - phi + phi * (whole - G * residuals) / M)
 
 
-def decompose_rows(A: np.ndarray, counts: np.ndarray, bias: str) -> LooDecomposition:
+def decompose_rows_for_closed_form_loo(A: np.ndarray, counts: np.ndarray, bias: str) -> ClosedFormLooDecomposition:
     """Decompose rows (m, n + 1), bias last, for closed-form leave-one-out margins; A is overwritten.
 
     O(m n min(m, n)); small values are exact.
@@ -265,10 +270,10 @@ def decompose_rows(A: np.ndarray, counts: np.ndarray, bias: str) -> LooDecomposi
         A[:, -1] = 2.0 * size * mean
     U, S, _ = np.linalg.svd(A, full_matrices=False)
     first = int(bias == "free")
-    return LooDecomposition(counts, U[:, first:], np.square(S[first:]), bias == "free")
+    return ClosedFormLooDecomposition(counts, U[:, first:], np.square(S[first:]), bias == "free")
 
 
-def decompose_gram(G: np.ndarray, counts: np.ndarray, bias: str) -> LooDecomposition:
+def decompose_gram_for_closed_form_loo(G: np.ndarray, counts: np.ndarray, bias: str) -> ClosedFormLooDecomposition:
     """Decompose a Gram matrix of shape (m, m) for closed-form leave-one-out margins: O(m^3)."""
     root = np.sqrt(counts)
     K = (G + 1.0 if bias == "regularized" else G) * np.multiply.outer(root, root)
@@ -280,4 +285,4 @@ def decompose_gram(G: np.ndarray, counts: np.ndarray, bias: str) -> LooDecomposi
         K += np.multiply.outer(mean, 2.0 * size * mean)
     values, U = symmetric_eigen(K)
     last = len(values) - int(bias == "free")
-    return LooDecomposition(counts, U[:, :last], np.maximum(values[:last], 0.0), bias == "free")
+    return ClosedFormLooDecomposition(counts, U[:, :last], np.maximum(values[:last], 0.0), bias == "free")

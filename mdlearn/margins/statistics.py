@@ -9,11 +9,11 @@ import numpy as np
 
 from mdlearn.margins.validation import (
     ROUNDING_OF_MARGINS,
-    checked_counts,
-    checked_margins,
-    checked_signs,
-    finite_array,
-    finite_number,
+    validate_margin_array,
+    validate_margin_counts,
+    validate_margin_number,
+    validate_margin_signs,
+    validate_margins,
 )
 
 
@@ -39,7 +39,7 @@ def mean(z: Any, sample_weight: Any = None) -> float:
     ValueError
         If an argument is empty, not finite, of the wrong shape, or if the weights are negative or all zero.
     """
-    z, w = checked_margins(z, sample_weight)
+    z, w = validate_margins(z, sample_weight)
     return float(w @ z / w.sum())
 
 
@@ -66,7 +66,7 @@ def variance(z: Any, sample_weight: Any = None) -> float:
     TypeError, ValueError
         As for `mean`.
     """
-    z, w = checked_margins(z, sample_weight)
+    z, w = validate_margins(z, sample_weight)
     centred = z - w @ z / w.sum()
     with np.errstate(over="ignore"):  # infinite, then
         return float(w @ (centred * centred) / w.sum())
@@ -91,7 +91,7 @@ def minimum(z: Any, sample_weight: Any = None) -> float:
     TypeError, ValueError
         As for `mean`.
     """
-    z, _ = checked_margins(z, sample_weight)
+    z, _ = validate_margins(z, sample_weight)
     return float(z.min())
 
 
@@ -120,9 +120,9 @@ def top_p(z: Any, p: float, sample_weight: Any = None) -> float:
     TypeError, ValueError
         As for `mean`; also if ``p`` is outside ``(0, m]``.
     """
-    z, w = checked_margins(z, sample_weight)
+    z, w = validate_margins(z, sample_weight)
     total = float(w.sum())
-    p = finite_number(p, "p")
+    p = validate_margin_number(p, "p")
     if not 0 < p <= total * (1 + ROUNDING_OF_MARGINS):
         raise ValueError(f"p={p:g} is not a count of rows in (0, m]; here m = {total:g} (repetitions included)")
     order = np.argsort(z, kind="stable")
@@ -158,7 +158,7 @@ def cumulative_curve(z: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.
     -----
     Equal margins are merged, so that repeated rows and integer weights give the same two arrays.
     """
-    z, w = checked_margins(z, sample_weight)
+    z, w = validate_margins(z, sample_weight)
     values, place = np.unique(z, return_inverse=True)
     share = np.cumsum(np.bincount(place.ravel(), weights=w, minlength=values.size))
     return values, share / share[-1]
@@ -232,24 +232,24 @@ def decomposition(X: Any, y: Any, coef: Any, sample_weight: Any = None, *, inter
     ``N_pos^2 N_neg / N^2`` where ``N_pos N_neg^2 / N^2`` is right; (2.13) is right as printed, with
     ``(x_pos + x_neg)^2`` read as the outer product.
     """
-    X = finite_array(X, "X")
+    X = validate_margin_array(X, "X")
     if X.ndim != 2 or X.shape[1] == 0:
         raise ValueError(f"X has shape {X.shape}, but rows and columns, shape (n, d), are needed")
-    w = finite_array(coef, "coef")
+    w = validate_margin_array(coef, "coef")
     if w.ndim == 2 and w.shape[0] == 1:
         w = w[0]
     if w.shape != (X.shape[1],):
         raise ValueError(f"coef has shape {w.shape}, but X has {X.shape[1]} columns; give one number per column")
-    b = finite_array(intercept, "intercept")
+    b = validate_margin_array(intercept, "intercept")
     if b.size != 1:
         raise ValueError(f"intercept has {b.size} numbers, but one is needed")
     bias = float(b.reshape(-1)[0])
-    weights = checked_counts(sample_weight, X.shape[0])
-    signs, used = checked_signs(y, X, "X", weights), weights > 0
+    weights = validate_margin_counts(sample_weight, X.shape[0])
+    signs, used = validate_margin_signs(y, X, "X", weights), weights > 0
     X, signs, weights = X[used], signs[used], weights[used]
     positive = signs > 0
-    n_pos, mean_pos, cov_pos = _moments_of_class(X[positive], weights[positive])
-    n_neg, mean_neg, cov_neg = _moments_of_class(X[~positive], weights[~positive])
+    n_pos, mean_pos, cov_pos = _class_margin_statistics(X[positive], weights[positive])
+    n_neg, mean_neg, cov_neg = _class_margin_statistics(X[~positive], weights[~positive])
     n = n_pos + n_neg
     z = signs * (X @ w + bias)
     f_pos, f_neg = float(w @ mean_pos) + bias, float(w @ mean_neg) + bias
@@ -271,7 +271,7 @@ def decomposition(X: Any, y: Any, coef: Any, sample_weight: Any = None, *, inter
     )
 
 
-def _moments_of_class(X: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def _class_margin_statistics(X: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Statistics of one class, for the decomposition of margins: count, mean and covariance of its rows."""
     total = float(weights.sum())
     centre = weights @ X / total

@@ -10,20 +10,20 @@ import numpy as np
 ROUNDING_OF_MARGINS = 1e-12
 
 
-def checked_margins(z: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+def validate_margins(z: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
     """Validate margins and weights: return them in float64, without the rows of weight 0."""
-    z = finite_array(z, "the array of margins")
+    z = validate_margin_array(z, "the array of margins")
     if z.ndim != 1:
         raise ValueError(f"the array of margins has shape {z.shape}, but one number per row, shape (n,), is needed")
-    w = checked_counts(sample_weight, z.size)
+    w = validate_margin_counts(sample_weight, z.size)
     return z[w > 0], w[w > 0]
 
 
-def checked_counts(sample_weight: Any, n: int) -> np.ndarray:
+def validate_margin_counts(sample_weight: Any, n: int) -> np.ndarray:
     """Validate weights of n margins: return them in float64; None means one each."""
     if sample_weight is None:
         return np.ones(n)
-    w = finite_array(sample_weight, "sample_weight")
+    w = validate_margin_array(sample_weight, "sample_weight")
     if w.shape != (n,):
         raise ValueError(f"sample_weight has shape {w.shape}, but there are {n} rows; give one weight per row")
     if w.min() < 0:
@@ -33,7 +33,7 @@ def checked_counts(sample_weight: Any, n: int) -> np.ndarray:
     return w
 
 
-def finite_array(values: Any, name: str) -> np.ndarray:
+def validate_margin_array(values: Any, name: str) -> np.ndarray:
     """Validate ``values``, an argument of a function on margins: a non-empty finite float64 array."""
     try:
         array = np.asarray(values)
@@ -51,15 +51,15 @@ def finite_array(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def finite_number(value: Any, name: str) -> float:
+def validate_margin_number(value: Any, name: str) -> float:
     """Validate ``value``, an argument of a function on margins: a finite float; errors name it ``name``."""
-    array = finite_array(value, name)
+    array = validate_margin_array(value, name)
     if array.ndim != 0:
         raise ValueError(f"{name} has shape {array.shape}, but a single number is needed")
     return float(array)
 
 
-def checked_signs(y: Any, rows: np.ndarray, name: str, weights: np.ndarray) -> np.ndarray:
+def validate_margin_signs(y: Any, rows: np.ndarray, name: str, weights: np.ndarray) -> np.ndarray:
     """Validate labels for margins as signs: those of positive weight have two values, and the second in order is 1."""
     y = np.asarray(y)
     if y.shape != (rows.shape[0],):

@@ -11,7 +11,7 @@ EACH_LABEL = "each"
 """Way of several labels a row: one problem for each label, two labels included."""
 
 
-def pairs_of_decisions(k: int) -> list[tuple[int, int]]:
+def class_decision_pairs(k: int) -> list[tuple[int, int]]:
     """Pairs (low, high) of classes that one-vs-one problems decide, in their order; the high one is positive."""
     return list(combinations(range(k), 2))
 
@@ -31,7 +31,7 @@ def class_decision_values(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
         return F
     if k <= 2 or multiclass == "none":
         return F[:, 0]
-    return class_scores(F, k, multiclass) if multiclass in PAIRWISE else F
+    return class_decision_scores(F, k, multiclass) if multiclass in PAIRWISE else F
 
 
 def labels_of_decisions(classes: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -45,7 +45,7 @@ def _codes_of_decisions(f: np.ndarray) -> np.ndarray:
     return (f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)
 
 
-def class_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
+def class_decision_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
     """Return (n, k) scores of classes from the decision values F (n, pairs) of one-vs-one problems.
 
     "ovo": votes, plus the summed values squashed into (-1/3, 1/3), which only order equal votes. "fuzzy-min" and
@@ -55,7 +55,7 @@ def class_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
     if multiclass == "ovo":
         return _votes_of_decisions(F, k)
     member = np.full((F.shape[0], k), np.inf if multiclass == "fuzzy-min" else 0.0)
-    for p, (low, high) in enumerate(pairs_of_decisions(k)):
+    for p, (low, high) in enumerate(class_decision_pairs(k)):
         for code, value in ((low, -F[:, p]), (high, F[:, p])):
             capped = np.minimum(1.0, value)
             if multiclass == "fuzzy-min":
@@ -68,7 +68,7 @@ def class_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
 def _votes_of_decisions(F: np.ndarray, k: int) -> np.ndarray:
     """Votes for k classes from decision values of pairs, with a share of less than a vote that breaks ties."""
     votes, total = np.zeros((F.shape[0], k)), np.zeros((F.shape[0], k))
-    for p, (low, high) in enumerate(pairs_of_decisions(k)):
+    for p, (low, high) in enumerate(class_decision_pairs(k)):
         votes[:, low] += F[:, p] < 0
         votes[:, high] += F[:, p] >= 0
         total[:, low] -= F[:, p]

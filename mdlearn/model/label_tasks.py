@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.labels import check_indicators, check_model_labels, check_some_labels
+from mdlearn.data.labels import check_label_indicators, check_model_labels, check_some_labels
 from mdlearn.data.validation import check_weights
 from mdlearn.model.model import Model
 from mdlearn.model.task import Task
@@ -115,7 +115,7 @@ class MultiLabelModel(Model):
 
     def _labels(self, y: Any, n: int) -> np.ndarray:
         """Return which labels rows have, (n, k), bool; ValueError for another number of labels than at fit."""
-        found = check_indicators(y, n)[1]
+        found = check_label_indicators(y, n)[1]
         if found.shape[1] != self.classes_.shape[0]:
             raise ValueError(f"y has {found.shape[1]} columns; the model knows {self.classes_.shape[0]} labels")
         return found

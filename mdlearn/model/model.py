@@ -11,7 +11,7 @@ import numpy as np
 
 from mdlearn.data.labels import check_labels, check_model_labels
 from mdlearn.data.rows.rows import Rows
-from mdlearn.data.validation import check_weights, column_names
+from mdlearn.data.validation import check_weights, validated_column_names
 from mdlearn.errors import did_you_mean
 from mdlearn.model.class_decisions import PAIRWISE, class_decision_values, class_probabilities, labels_of_decisions
 from mdlearn.model.file.persistence import save
@@ -272,7 +272,7 @@ class Model(FittedRecord):
         return check_model_labels(labels, codes, self.classes_)
 
     def _check(self, X: Any) -> Rows:
-        names = column_names(X)
+        names = validated_column_names(X)
         if self._names is not None and names is not None and names != self._names:
             hint = next((told for name in names if (told := did_you_mean(name, self._names))), "")
             raise ValueError(f"X has the columns {list(names)}; the model was fitted on {list(self._names)}{hint}")

@@ -35,24 +35,24 @@ class WarmStart:
             raise TypeError(f"warm_start needs to be a Model, which fit returns; got {type(model).__name__}")
         self.model, self.multiclass = model, multiclass
         self.places: Sequence[np.ndarray] = ()
-        _require_same_start("objective", model.objective, objective)
-        _require_same_start("bias", model.bias, bias)
+        _check_model_start_agrees("objective", model.objective, objective)
+        _check_model_start_agrees("bias", model.bias, bias)
         if model.classes_.shape[0] > 2:
-            _require_same_start("multiclass", model.multiclass, multiclass)
+            _check_model_start_agrees("multiclass", model.multiclass, multiclass)
 
     def check(self, data: Data, kernel: Kernel, places: Sequence[np.ndarray]) -> None:
         """Raise ValueError where rows, classes or kernel differ; `places` are the caller's rows of each problem."""
         model = self.model
-        _require_same_start("number of rows", model.duals.shape[-1], data.n_given)
-        _require_same_start("kernel", model.kernel.name, kernel.name)
+        _check_model_start_agrees("number of rows", model.duals.shape[-1], data.n_given)
+        _check_model_start_agrees("kernel", model.kernel.name, kernel.name)
         if kernel.name == "callable" and model.kernel.function is not kernel.function:
-            _require_same_start("kernel", "another function", "this one")
+            _check_model_start_agrees("kernel", "another function", "this one")
         columns = data.n_given if kernel.name == "precomputed" else data.X.shape[1]
-        _require_same_start("number of columns", model.n_features_in_, columns)
-        _require_same_start("classes", model.classes_.tolist(), data.classes.tolist())
+        _check_model_start_agrees("number of columns", model.n_features_in_, columns)
+        _check_model_start_agrees("classes", model.classes_.tolist(), data.classes.tolist())
         for name, value in kernel.params.items():
             if not math.isclose(model.kernel.params[name], value, rel_tol=SAME_PARAMETER):
-                _require_same_start(f"kernel parameter {name}", model.kernel.params[name], value)
+                _check_model_start_agrees(f"kernel parameter {name}", model.kernel.params[name], value)
         self.places = places
 
     def starts(self, form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
@@ -89,7 +89,7 @@ class WarmStart:
         return Start(coef, float(model.intercept_[j]), duals.astype(np.float64), alpha)
 
 
-def _require_same_start(what: str, theirs: Any, ours: Any) -> None:
+def _check_model_start_agrees(what: str, theirs: Any, ours: Any) -> None:
     """Raise ValueError unless a warm start's model and this fit agree on something about the problem."""
     if theirs != ours:
         raise ValueError(

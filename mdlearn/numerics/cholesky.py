@@ -107,7 +107,7 @@ def _cholesky_solve_by_panels(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     return x[:, 0] if one else x
 
 
-def lower_solve(L: np.ndarray, B: np.ndarray) -> Generator[None, None, np.ndarray]:
+def cholesky_lower_solve(L: np.ndarray, B: np.ndarray) -> Generator[None, None, np.ndarray]:
     """Overwrite the C-ordered B with L^{-1} B for a Cholesky factor, by row panels, yielding between products."""
     n, width = B.shape
     for k in range(0, n, PANEL_COLUMNS):
@@ -122,7 +122,7 @@ def lower_solve(L: np.ndarray, B: np.ndarray) -> Generator[None, None, np.ndarra
     return B
 
 
-def lower_inverse(L: np.ndarray, V: np.ndarray) -> Generator[None, None, np.ndarray]:
+def cholesky_lower_inverse(L: np.ndarray, V: np.ndarray) -> Generator[None, None, np.ndarray]:
     """Overwrite V, given as the identity, with L^{-1} for a Cholesky factor, by row panels of its lower triangle."""
     n = L.shape[0]
     for k in range(0, n, PANEL_COLUMNS):

@@ -31,12 +31,12 @@ MOST_PIVOTS, FACTOR_ENTRIES = 1000, 4e7
 Columns = Callable[[np.ndarray], Generator[None, None, np.ndarray]]
 
 
-def partial_factor_columns(m: int, most: float) -> int:
+def pivoted_cholesky_columns(m: int, most: float) -> int:
     """Return how many columns a partial factor of a kernel matrix of order m has, with at most so many entries."""
     return min(m, MOST_PIVOTS, max(1, int(min(FACTOR_ENTRIES, most) / m)))
 
 
-def partial_kernel_factor(
+def pivoted_cholesky_of_kernel(
     columns: Columns, diagonal: np.ndarray, rank: int, constant: float
 ) -> Generator[None, None, np.ndarray]:
     """Return a partial factor of a kernel matrix with a constant added to every entry, by pivots drawn at random.
@@ -47,7 +47,9 @@ def partial_kernel_factor(
     return np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))]) if constant else L
 
 
-def partial_factor_of_square(L: np.ndarray, weights: np.ndarray, constant: float) -> Generator[None, None, np.ndarray]:
+def pivoted_cholesky_of_square(
+    L: np.ndarray, weights: np.ndarray, constant: float
+) -> Generator[None, None, np.ndarray]:
     """Return a factor of L L'P L L' for weights P, with a constant added to every entry.
 
     With L'PL = V diag(v) V' it is L V diag(v)^1/2, whose columns are orthogonal in P.

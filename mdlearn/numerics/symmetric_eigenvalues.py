@@ -54,16 +54,16 @@ def largest_eigenvalue(times: Callable[[np.ndarray], np.ndarray], n: int) -> flo
     return (top + error) * (1.0 + 1e-10)
 
 
-def eigh_seconds(order: float) -> float:
+def symmetric_eigen_seconds(order: float) -> float:
     """Seconds that eigenvalues and eigenvectors of a symmetric matrix of some order take, about.
 
     They are asked for before it is begun: it is one call of LAPACK, which nothing can end early.
     """
-    return LARGE_SHARE * _eigh_seconds_of_probe() * (order / PROBE) ** 3
+    return LARGE_SHARE * _symmetric_eigen_probe_seconds() * (order / PROBE) ** 3
 
 
 @functools.cache
-def _eigh_seconds_of_probe() -> float:
+def _symmetric_eigen_probe_seconds() -> float:
     """Seconds that the eigendecomposition of a small random matrix takes here."""
     A = np.random.default_rng(0).standard_normal((PROBE, PROBE))
     times = []

@@ -24,10 +24,10 @@ from mdlearn.objectives.declaration import (
     FIT_ARGUMENTS,
     Parameter,
     Setting,
-    checked_parameters,
-    checked_terms,
-    filled_parameters,
+    declared_objective_terms,
+    fill_declared_parameters,
     one_of,
+    validate_declared_values,
 )
 
 __all__ = ["FIT_ARGUMENTS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
@@ -87,7 +87,7 @@ class Objective:
                 f"objective {own.name!r} has row_terms and a form of its own, which does not read them; give its "
                 "columns by_row=RowTerms(...) there"
             )
-        self.given = checked_parameters(self, given)
+        self.given = validate_declared_values(self, given)
 
     def resolve(self, total: float) -> dict[str, Any]:
         """Return all parameters; defaults that depend on m or on earlier parameters are filled in.
@@ -102,7 +102,7 @@ class Objective:
         dict
             A value for every declared parameter.
         """
-        return filled_parameters(self, total)
+        return fill_declared_parameters(self, total)
 
     def grid(self, total: float) -> Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]:
         """Return the grid that paths and selection take by default; values given to this instance are left as they are.
@@ -287,7 +287,7 @@ class Objective:
         """
         own = type(self)
         declared = all(getattr(own, name) is getattr(Objective, name) for name in ("form", "problem", "row_terms"))
-        return checked_terms(self, params, total).at_zero(total) if declared else None
+        return declared_objective_terms(self, params, total).at_zero(total) if declared else None
 
     def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
         """Raise ValueError when the problem has no optimum for these signs and counts.
@@ -322,7 +322,7 @@ class Objective:
         TypeError
             When `row_terms` returns something else than RowTerms or None.
         """
-        terms = checked_terms(self, params, data.total)
+        terms = declared_objective_terms(self, params, data.total)
         k, first = data.classes.shape[0], data.first_signs()
         own = terms.variance, terms.mean, terms.loss
         by_row = None if type(self).row_terms is Objective.row_terms else self.row_terms(data, params)

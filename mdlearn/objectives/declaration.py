@@ -217,12 +217,12 @@ def relative(ratio: float) -> Relative:
     return Relative(float(check_number(ratio, "ratio", low=0.0, high=1.7e308)))
 
 
-def number_of(value: Any, C: float, total: float) -> Any:
+def declared_number(value: Any, C: float, total: float) -> Any:
     """Return a declared weight as a number: itself, or what one relative to C m stands for."""
     return value.of(C, total) if isinstance(value, Relative) else value
 
 
-def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def validate_declared_values(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Values given to an objective by the names of its declared parameters, checked as far as possible without m.
 
     TypeError where the class itself declares what cannot be.
@@ -251,11 +251,11 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         if name in found:
             both = " and ".join(sorted(one for one in given if task.aliases.get(one, one) == name))
             raise ValueError(f"{both} are one parameter of objective {task.name!r}; give one of the two")
-        found[name] = _checked_parameter(task, name, key, value)
+        found[name] = _validate_declared_value(task, name, key, value)
     return found
 
 
-def filled_parameters(task: Any, total: float) -> dict[str, Any]:
+def fill_declared_parameters(task: Any, total: float) -> dict[str, Any]:
     """All declared parameters of an objective: those given, relative ones as numbers, defaults for m = `total`."""
     filled: dict[str, Any] = {}
     foreign = class_is_foreign(type(task))
@@ -274,7 +274,7 @@ def filled_parameters(task: Any, total: float) -> dict[str, Any]:
     return filled
 
 
-def _checked_parameter(task: Any, name: str, key: str, value: Any) -> Any:
+def _validate_declared_value(task: Any, name: str, key: str, value: Any) -> Any:
     """Check one value of a declared parameter that the caller calls `key`."""
     parameter = task.parameters[name]
     if not isinstance(value, Relative):
@@ -285,7 +285,7 @@ def _checked_parameter(task: Any, name: str, key: str, value: Any) -> Any:
     return value
 
 
-def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
+def declared_objective_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     """Return an objective's `terms`, where these are declared terms whose weights float64 can hold.
 
     Raises TypeError, ValueError for anything else, and for parameters that lead to weights beyond float64.
@@ -300,7 +300,7 @@ def _checked_declared_terms(task: Any, params: dict[str, Any], total: float) -> 
     cause: ArithmeticError | None = None
     try:
         terms: Terms = task.terms(params, total)
-        fault = _fault_of_terms(task, terms, total)
+        fault = _declared_terms_fault(task, terms, total)
     except ArithmeticError as error:
         fault, cause = BEYOND_FLOAT64, error
     if fault == BEYOND_FLOAT64:
@@ -314,12 +314,16 @@ def _checked_declared_terms(task: Any, params: dict[str, Any], total: float) -> 
     return terms
 
 
-def _fault_of_terms(task: Any, terms: Any, total: float) -> str:
+def _declared_terms_fault(task: Any, terms: Any, total: float) -> str:
     """Fault of an objective's declared terms, as half a sentence; empty where there is none."""
     if not isinstance(terms, Terms):
         return f"returned {came(terms)}, Terms are needed"
     if class_is_foreign(type(task)):
-        fault = terms_fault(terms.loss) or coefficient_terms_fault(terms.coefficient_terms) or _fault_of_factors(terms)
+        fault = (
+            declared_loss_fault(terms.loss)
+            or coefficient_terms_fault(terms.coefficient_terms)
+            or _declared_factors_fault(terms)
+        )
         if fault:
             return f"returned Terms with {fault}"
     weights, rows = [terms.variance, terms.mean, terms.penalty, terms.unit], max(total, 1.0)
@@ -332,7 +336,7 @@ def _fault_of_terms(task: Any, terms: Any, total: float) -> str:
     return "" if terms.unit > 0 else BEYOND_FLOAT64
 
 
-def terms_fault(loss: Any) -> str:
+def declared_loss_fault(loss: Any) -> str:
     """Fault of the loss that an objective declares, as half a sentence; empty where there is none."""
     if isinstance(loss, tuple) and all(isinstance(one, Term) for one in loss):
         return ""
@@ -340,7 +344,7 @@ def terms_fault(loss: Any) -> str:
     return f"{held or came(loss)} as loss, a tuple of HingeTerm, LogisticTerm or what GivenLoss.terms returns is needed"
 
 
-def _fault_of_factors(terms: Terms) -> str:
+def _declared_factors_fault(terms: Terms) -> str:
     """Fault of the factors in declared terms, as half a sentence; infinite ones are a matter of parameters."""
     for name in ("variance", "mean", "penalty", "unit"):
         value = getattr(terms, name)
@@ -349,7 +353,7 @@ def _fault_of_factors(terms: Terms) -> str:
     return "" if terms.ridge in (0, 1) else f"{came(terms.ridge)} as ridge, 0 or 1 is needed"
 
 
-def resolved_parameters(task: Any, total: float, data: Data | None = None) -> dict[str, Any]:
+def resolve_declared_parameters(task: Any, total: float, data: Data | None = None) -> dict[str, Any]:
     """All declared parameters of an objective, those that depend on the rows too where `data` are given.
 
     FaultyPlugin for a foreign objective that returns other names, or something else than numbers.
@@ -358,10 +362,10 @@ def resolved_parameters(task: Any, total: float, data: Data | None = None) -> di
         own: dict[str, Any] = task.resolve(total)
         return own if data is None else task.complete(own, data)
     params = _declared_parameters_from(task, "resolve", total)
-    return params if data is None else completed_parameters(task, params, data)
+    return params if data is None else complete_declared_parameters(task, params, data)
 
 
-def completed_parameters(task: Any, params: dict[str, Any], data: Data) -> dict[str, Any]:
+def complete_declared_parameters(task: Any, params: dict[str, Any], data: Data) -> dict[str, Any]:
     """Declared parameters of an objective with the defaults that depend on the rows; errors as above."""
     return _declared_parameters_from(task, "complete", params, data)
 

@@ -40,17 +40,17 @@ POINT_CHOICES = (("centers", "n_clusters", "clustering", 0), ("landmarks", "n_la
 Settings = dict[str, Any]
 
 
-def _landmark_count(name: str, value: Any) -> Any:
+def _l3svm_landmark_count(name: str, value: Any) -> Any:
     """Check of L3SVM's `n_clusters` and `n_landmarks`: a number, or None."""
     return None if value is None else check_number(value, name, low=1, integer=True)
 
 
-def _level_count(name: str, value: Any) -> int:
+def _l3svm_level_count(name: str, value: Any) -> int:
     """Check of L3SVM's `n_levels` and `n_restarts`: a number."""
     return int(check_number(value, name, low=1, integer=True))
 
 
-def _landmark_points(name: str, value: Any) -> Any:
+def _l3svm_landmark_points(name: str, value: Any) -> Any:
     """Check of L3SVM's `centers` and `landmarks`: an array of points, or None."""
     return None if value is None else given_landmarks(value, name, None)
 
@@ -61,7 +61,7 @@ def _l3svm_choice(*names: str) -> Callable[[str, Any], Any]:
     return lambda name, value: value if callable(value) else named(name, value)
 
 
-def _projection_width(name: str, value: Any) -> Any:
+def _l3svm_projection_width(name: str, value: Any) -> Any:
     """Check of L3SVM's `sigma`, the width of the projection on landmarks: a number > 0, or None."""
     top = float(np.finfo(float).max)
     return None if value is None else float(check_number(value, name, low=0.0, high=top, strict=True))
@@ -138,21 +138,21 @@ class L3SVM(Objective):
     )
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
         "C": Parameter(100.0, "weight of the mean loss, c in the paper"),
-        "n_clusters": Setting(None, "number of clusters, by default 10 or all distinct rows", _landmark_count),
-        "n_landmarks": Setting(None, "number of landmarks, by default min(d, distinct rows)", _landmark_count),
-        "centers": Setting(None, "array of centres", _landmark_points),
-        "landmarks": Setting(None, "array of landmarks", _landmark_points),
+        "n_clusters": Setting(None, "number of clusters, by default 10 or all distinct rows", _l3svm_landmark_count),
+        "n_landmarks": Setting(None, "number of landmarks, by default min(d, distinct rows)", _l3svm_landmark_count),
+        "centers": Setting(None, "array of centres", _l3svm_landmark_points),
+        "landmarks": Setting(None, "array of landmarks", _l3svm_landmark_points),
         "clustering": Setting("kmeans", "kmeans, or a callable f(X, K, seed)", _l3svm_choice("kmeans")),
         "landmark_selection": Setting(
             "random", f"{', '.join(SELECTIONS)}, or a callable f(X, L, seed)", _l3svm_choice(*SELECTIONS)
         ),
         "projection": Setting("dot", f"{', '.join(PROJECTIONS)}, or a callable f(A, B)", _l3svm_choice(*PROJECTIONS)),
-        "sigma": Setting(None, "squared width of the rbf projection, d by default", _projection_width),
+        "sigma": Setting(None, "squared width of the rbf projection, d by default", _l3svm_projection_width),
         "loss": Setting("hinge", "hinge or squared_hinge", one_of("hinge", "squared_hinge")),
         "smoothness": Parameter(0.0, "rho, which pulls coefficients of close clusters together"),
         "membership": Setting("hard", "hard or soft", one_of("hard", "soft")),
-        "n_levels": Setting(1, "fits, each on the support vectors of the one before as landmarks", _level_count),
-        "n_restarts": Setting(1, "runs of k-means", _level_count),
+        "n_levels": Setting(1, "fits, each on the support vectors of the one before as landmarks", _l3svm_level_count),
+        "n_restarts": Setting(1, "runs of k-means", _l3svm_level_count),
     }
 
     def complete(self, params: Settings, data: Data) -> Settings:
@@ -163,7 +163,7 @@ class L3SVM(Objective):
             if params[points] is not None:
                 filled[number] = _number_of_given_points(number, self.given.get(number), points, params[points], d)
         if filled["n_clusters"] is None:
-            filled["n_clusters"] = _default_number_of_clusters(data)
+            filled["n_clusters"] = _default_l3svm_cluster_count(data)
         if filled["n_landmarks"] is None:
             filled["n_landmarks"] = min(d, len(distinct(data.X, data.counts)))
         return filled
@@ -181,7 +181,7 @@ class L3SVM(Objective):
         seeds = rng.integers(2**31, size=2)
         found = {"centers": params["centers"], "landmarks": params["landmarks"]}
         late = yield
-        rows = _landmark_candidates(data, params, bool(late)) if any(p is None for p in found.values()) else None
+        rows = _l3svm_landmark_candidates(data, params, bool(late)) if any(p is None for p in found.values()) else None
         for points, number, how, seed in POINT_CHOICES:
             if rows is not None and found[points] is None:
                 work = choose(params[how], rows, params[number], int(seeds[seed]), number, params["n_restarts"])
@@ -224,14 +224,14 @@ class L3SVM(Objective):
         return form
 
 
-def _default_number_of_clusters(data: Data) -> int:
+def _default_l3svm_cluster_count(data: Data) -> int:
     """Default of L3SVM's `n_clusters`: all distinct rows, 10 if more; the first rows mostly suffice."""
     most, n = 10, 80
     head = len(distinct(data.X.take(slice(0, n)), data.counts[:n])) if data.X.shape[0] > n else 0
     return most if head >= most else min(most, len(distinct(data.X, data.counts)))
 
 
-def _landmark_candidates(data: Data, params: Settings, late: bool) -> Distinct:
+def _l3svm_landmark_candidates(data: Data, params: Settings, late: bool) -> Distinct:
     """Distinct rows to choose L3SVM's landmarks from; those of the first rows if time is up and they are enough."""
     n = 8 * max(params["n_clusters"], params["n_landmarks"])
     if late and data.X.shape[0] > n:

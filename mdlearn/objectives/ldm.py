@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.objectives.base import Objective, Parameter, Terms
-from mdlearn.objectives.declaration import VARIANCE_RATIOS, number_of
+from mdlearn.objectives.declaration import VARIANCE_RATIOS, declared_number
 
 
-def _default_lambda1(params: dict[str, Any], total: float) -> float:
+def _default_ldm_lambda1(params: dict[str, Any], total: float) -> float:
     """Default of LDM's `lambda1`."""
     # The variance term acts only where lambda1 is comparable with C m; C m / 256 never did harm on real sets.
     C = float(params["C"])
@@ -43,7 +43,7 @@ class LDM(Objective):
     formula: ClassVar[str] = "1/2 |w|^2 + 2 lambda1 Var(z) - lambda2 mean(z) + C sum max(0, 1 - z)"
     parameters: ClassVar[dict[str, Parameter]] = {
         "C": Parameter(1.0, "weight of the summed hinge loss; infinity is the hard margin", finite=False),
-        "lambda1": Parameter(_default_lambda1, "weight of twice the margin variance (default C m / 256)"),
+        "lambda1": Parameter(_default_ldm_lambda1, "weight of twice the margin variance (default C m / 256)"),
         "lambda2": Parameter(lambda p, m: p["lambda1"] / 4.0, "weight of the margin mean (default lambda1 / 4)"),
     }
 
@@ -57,7 +57,7 @@ class LDM(Objective):
             scale = 0.0 if math.isinf(C) else C * total
             variances = [ratio * scale for ratio in VARIANCE_RATIOS]
             if "lambda1" in self.given:
-                variances = [number_of(self.given["lambda1"], C, total)]
+                variances = [declared_number(self.given["lambda1"], C, total)]
             for lambda1 in variances:
                 means = [share * lambda1 for share in MEAN_SHARES]
                 for lambda2 in [self.given["lambda2"]] if "lambda2" in self.given else means:

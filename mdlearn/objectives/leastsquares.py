@@ -11,7 +11,7 @@ from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.objectives.declaration import VARIANCE_RATIOS
 
 
-def squared_loss(weight: float) -> tuple[HingeTerm, ...]:
+def least_squares_loss(weight: float) -> tuple[HingeTerm, ...]:
     """Declare the squared loss ``weight (1 - z)^2`` of LS-SVM: the squared hinge terms of both sides."""
     return (HingeTerm(weight, 1, 1.0, 2), HingeTerm(weight, -1, 1.0, 2))
 
@@ -35,7 +35,7 @@ class LSSVM(Objective):
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Squared loss alone."""
-        return Terms(loss=squared_loss(0.5 * params["C"]))
+        return Terms(loss=least_squares_loss(0.5 * params["C"]))
 
 
 class LSLDM(Objective):
@@ -78,7 +78,7 @@ class LSLDM(Objective):
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """v = lambda2 / 2, a = lambda1."""
-        return Terms(0.5 * params["lambda2"], params["lambda1"], squared_loss(0.5 * params["C"]))
+        return Terms(0.5 * params["lambda2"], params["lambda1"], least_squares_loss(0.5 * params["C"]))
 
     def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
         """Without loss and variance, the mean alone drives a free bias to infinity unless the classes balance."""

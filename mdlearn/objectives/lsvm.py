@@ -17,7 +17,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
 
 
-def _checked_reduced(name: str, value: Any) -> Any:
+def _check_lsvm_reduced(name: str, value: Any) -> Any:
     """Check of LSVM's `reduced`: None, a number of rows, or an array of row numbers."""
     if value is None:
         return None
@@ -50,7 +50,9 @@ class LSVM(Objective):
     feature_parameters: ClassVar[tuple[str, ...] | None] = ("reduced",)
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
         "nu": Parameter(1.0, "weight of half the summed squared hinge loss, > 0; C is another name", strict=True),
-        "reduced": Setting(None, "None, or a number of random rows or their numbers: kernel columns", _checked_reduced),
+        "reduced": Setting(
+            None, "None, or a number of random rows or their numbers: kernel columns", _check_lsvm_reduced
+        ),
     }
 
     aliases: ClassVar[dict[str, str]] = {"C": "nu"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from mdlearn.forms.certificates.unboundedness import check_bounded, check_bounded_in_bias
+from mdlearn.forms.certificates.unboundedness import check_unboundedness, check_unboundedness_in_bias
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form
@@ -71,5 +71,7 @@ class MDLM(Objective):
         """ValueError where there is no optimum: without a ridge the objective can fall without end."""
         assert isinstance(form, MarginForm)
         told = ", ".join(f"{name}={params[name]:g}" for name in ("lambda1", "lambda2", "beta", "ridge"))
-        check_bounded_in_bias(form, told, "give lambda1 > 0, a smaller lambda2, or bias='regularized' with ridge > 0")
-        check_bounded(form, told, "give ridge > 0, a larger beta, or lambda2=0 with beta > 0")
+        check_unboundedness_in_bias(
+            form, told, "give lambda1 > 0, a smaller lambda2, or bias='regularized' with ridge > 0"
+        )
+        check_unboundedness(form, told, "give ridge > 0, a larger beta, or lambda2=0 with beta > 0")

@@ -13,7 +13,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.class_contrasts import class_contrasts
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Selection, steps
 from mdlearn.data.validation import Data
-from mdlearn.forms.certificates.unboundedness import check_bounded
+from mdlearn.forms.certificates.unboundedness import check_unboundedness
 from mdlearn.forms.joint.composite_point import CompositeEvaluation, CompositePoint
 from mdlearn.forms.joint.decision_composite import EVERY, Bend, DecisionComposite
 from mdlearn.forms.loss_passes import VALUES_PER_CALL
@@ -70,7 +70,7 @@ class MMLR(Objective):
         """Without the squared norm there is no optimum on separable rows."""
         if params["lam"] == 0:
             margins = form.contrasts() if isinstance(form, PairLogistic) else form
-            check_bounded(margins, "lam=0", "give lam > 0")
+            check_unboundedness(margins, "lam=0", "give lam > 0")
 
 
 PAIR_THRESHOLD = 2.0

@@ -23,7 +23,7 @@ from mdlearn.forms.certificates.without_ridge import MetricWithoutRidge
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import ZeroProof
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms, one_of
-from mdlearn.objectives.declaration import checked_terms
+from mdlearn.objectives.declaration import declared_objective_terms
 
 SMALLEST_C = 1e-30
 """C in relation to a matrix of any usual size: below, the squares of 1 / C come near the end of the numbers."""
@@ -32,7 +32,7 @@ COLUMNS_AT_ONCE = 32
 BASES = ("auto", "all", "euclidean", "cholesky")
 
 
-def _basis_choice(name: str, value: Any) -> Any:
+def _uldm_basis_setting(name: str, value: Any) -> Any:
     """Check of ULDM's `basis`: a name, or an array of row numbers."""
     named = one_of(*BASES, other=", or an array of row numbers")
     return named(name, value) if isinstance(value, str) else check_basis_indices(name, value)
@@ -86,7 +86,7 @@ class ULDM(Objective):
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
         "C": Parameter(1e-4, "weight of half the squared coefficients; 0 where the matrix is not singular"),
         "lambda0": Parameter(1.0, "weight of half the margin variance"),
-        "basis": Setting("auto", f"{', '.join(BASES)}, or an array of row numbers", _basis_choice),
+        "basis": Setting("auto", f"{', '.join(BASES)}, or an array of row numbers", _uldm_basis_setting),
         "basis_tol": Parameter(1e-6, "squared distance, relative to k(x, x), at which 'cholesky' ends", high=1.0),
         "c_scaling": Setting(None, "None, or 'max_diag': C times the largest variance of a basis column", _c_scaling),
     }
@@ -163,7 +163,7 @@ class ULDM(Objective):
         C = params["C"] * largest
         if not C > 0:
             raise ValueError("c_scaling='max_diag' needs a basis column that varies: here all of K_ii are 0")
-        terms = checked_terms(self, {**params, "C": C}, column.total)
+        terms = declared_objective_terms(self, {**params, "C": C}, column.total)
         return replace(column, variance=terms.variance, mean=terms.mean, unit=terms.unit)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.labels import check_labels, check_model_labels
-from mdlearn.data.validation import column_names
+from mdlearn.data.validation import validated_column_names
 from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, plot_axes, plotted_support_rows
 
 DRAWN_POINTS = 20_000
@@ -66,16 +66,20 @@ def decision_boundary(
     rows, names = _checked_boundary_rows(model, X, names)
     classes = np.asarray(model.classes_)
     codes = None if y is None else check_model_labels(*check_labels(y, rows.shape[0]), classes)
-    rings = _support_rows_to_ring(model, rows.shape[0], support) if codes is not None else np.empty(0, dtype=np.intp)
+    rings = _boundary_support_rows(model, rows.shape[0], support) if codes is not None else np.empty(0, dtype=np.intp)
     if resolution < 2:
         raise ValueError(f"resolution needs to be at least 2; got {resolution!r}")
     ax = plot_axes(ax, (6.4, 4.4))
     along = [_boundary_grid_positions(axis, rows[:, j], resolution) for j, axis in enumerate((ax.xaxis, ax.yaxis))]
     grid = np.column_stack([part.ravel() for part in np.meshgrid(*along)])
     F = np.asarray(model.decision_function(grid))
-    handles = _draw_class_regions(ax, along, F.reshape(resolution, resolution, -1), len(classes))
+    handles = _draw_boundary_regions(ax, along, F.reshape(resolution, resolution, -1), len(classes))
     if codes is not None:
-        handles = [*_draw_points(ax, rows, codes, classes.tolist()), *_draw_rings(ax, rows[rings]), *handles]
+        handles = [
+            *_draw_boundary_points(ax, rows, codes, classes.tolist()),
+            *_draw_boundary_rings(ax, rows[rings]),
+            *handles,
+        ]
     ax.set_xlim(along[0][[0, -1]])
     ax.set_ylim(along[1][[0, -1]])
     ax.set_xlabel(names[0])
@@ -91,7 +95,7 @@ def _checked_boundary_rows(model: Any, X: Any, names: Sequence[str] | None) -> t
     features = getattr(model, "n_features_in_", 2)
     if features != 2:
         raise ValueError(f"the model has {features} features; a boundary can be drawn for 2")
-    found = column_names(X)
+    found = validated_column_names(X)
     given = X.toarray() if hasattr(X, "toarray") else X.to_numpy() if hasattr(X, "to_numpy") else X
     rows = np.asarray(given, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != 2 or not rows.shape[0] or not np.isfinite(rows).all():
@@ -101,7 +105,7 @@ def _checked_boundary_rows(model: Any, X: Any, names: Sequence[str] | None) -> t
     return rows, names or found or ("feature 1", "feature 2")
 
 
-def _support_rows_to_ring(model: Any, n: int, support: bool | None) -> np.ndarray:
+def _boundary_support_rows(model: Any, n: int, support: bool | None) -> np.ndarray:
     """Support rows to draw rings around in a boundary plot."""
     rows = plotted_support_rows(model)
     fitted = getattr(getattr(model, "duals", None), "shape", (n,))[-1]
@@ -126,7 +130,7 @@ def _boundary_grid_positions(axis: Any, values: np.ndarray, resolution: int) -> 
     return np.asarray(scale.inverted().transform(np.linspace(low - room, high + room, resolution)))
 
 
-def _draw_class_regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: int) -> list[Any]:
+def _draw_boundary_regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: int) -> list[Any]:
     """Draw tinted regions of classes and the boundary lines between them; return the lines' legend entries."""
     from matplotlib.colors import ListedColormap, to_rgb
     from matplotlib.lines import Line2D
@@ -151,16 +155,16 @@ def _draw_class_regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: 
             ("f = -1, f = 1", [-1.0, 1.0], "dashed", 1.0),
         ]
         for label, levels, dashes, width in looks:
-            drawn = [_draw_decision_contour(ax, along, f, level, dashes, width, taken) for level in levels]
+            drawn = [_draw_boundary_contour(ax, along, f, level, dashes, width, taken) for level in levels]
             if any(drawn):
                 handles.append(Line2D([], [], color="black", linewidth=width, linestyle=dashes, label=label))
         return handles
     differences = (F[:, :, i] - np.delete(F, i, axis=2).max(axis=2) for i in range(k))
-    drawn = [_draw_decision_contour(ax, along, f, 0.0, "solid", 1.2, None) for f in differences]
+    drawn = [_draw_boundary_contour(ax, along, f, 0.0, "solid", 1.2, None) for f in differences]
     return [Line2D([], [], color="black", linewidth=1.2, label="equal scores")] if any(drawn) else []
 
 
-def _draw_decision_contour(
+def _draw_boundary_contour(
     ax: Any,
     along: Sequence[np.ndarray],
     f: np.ndarray,
@@ -177,11 +181,11 @@ def _draw_decision_contour(
         return False
     lines = ax.contour(*along, f, levels=[level], colors="black", linestyles=dashes, linewidths=width, zorder=2)
     if taken is not None:
-        _label_decision_contour(ax, lines, level, taken)
+        _label_boundary_contour(ax, lines, level, taken)
     return True
 
 
-def _label_decision_contour(ax: Any, lines: Any, level: float, taken: list[np.ndarray]) -> None:
+def _label_boundary_contour(ax: Any, lines: Any, level: float, taken: list[np.ndarray]) -> None:
     """Write the value of a boundary plot's line once, as far as can be from other labels and the frame."""
     from matplotlib.patheffects import withStroke
 
@@ -198,7 +202,7 @@ def _label_decision_contour(ax: Any, lines: Any, level: float, taken: list[np.nd
         text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
 
 
-def _draw_points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) -> list[Any]:
+def _draw_boundary_points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) -> list[Any]:
     """Draw the rows of each class as points of a boundary plot; return their entries of the legend."""
     handles, share = [], min(1.0, DRAWN_POINTS / rows.shape[0])
     for i, label in enumerate(classes):
@@ -219,7 +223,7 @@ def _draw_points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any
     return handles
 
 
-def _draw_rings(ax: Any, rows: np.ndarray) -> list[Any]:
+def _draw_boundary_rings(ax: Any, rows: np.ndarray) -> list[Any]:
     """Draw rings around support rows of a boundary plot; return their entry of the legend."""
     if not rows.shape[0]:
         return []

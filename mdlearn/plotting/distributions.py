@@ -65,7 +65,7 @@ def cumulative_margins(
         If there is nothing to draw, if ``X`` and ``y`` do not fit what is drawn, or if the labels do not fit; and
         whatever ``Model.margins`` and `mdlearn.margins.cumulative_curve` raise.
     """
-    items, names = plot_items(models_or_arrays, labels, _is_one_curve(models_or_arrays), "an array of margins")
+    items, names = plot_items(models_or_arrays, labels, _is_one_distribution(models_or_arrays), "an array of margins")
     are_models = [hasattr(item, "margins") for item in items]
     if any(are_models) and (X is None or y is None):
         raise ValueError("models need X and y to have margins on; pass both, or pass arrays of margins")
@@ -75,13 +75,13 @@ def cumulative_margins(
     for item, is_model in zip(items, are_models):
         z = item.margins(X, y, normalized=bool(normalized)) if is_model else item
         curves.append(cumulative_curve(z, sample_weight))
-    scales = [scale for scale in (_curve_scale(*curve) for curve in curves) if scale > 0]
+    scales = [scale for scale in (_distribution_scale(*curve) for curve in curves) if scale > 0]
     scaled = normalized is None and len(scales) > 1 and max(scales) > SCALE_RATIO * min(scales)
     if scaled:
-        curves = [(values / (_curve_scale(values, share) or 1.0), share) for values, share in curves]
+        curves = [(values / (_distribution_scale(values, share) or 1.0), share) for values, share in curves]
     shown = names or [f"{'model' if is_model else 'margins'} {i + 1}" for i, is_model in enumerate(are_models)]
 
-    ax = _draw_curves(ax, curves, shown, bool(names))
+    ax = _draw_distributions(ax, curves, shown, bool(names))
     plain = "normalised margin" if normalized and all(are_models) else "margin"
     ax.set_xlabel("margin / mean absolute margin" if scaled else plain)
     return ax
@@ -128,20 +128,20 @@ def cumulative_probabilities(
         If there is nothing to draw, or a label is one that no model knows.
     """
     items, names = plot_items(models, labels, hasattr(models, "classes_"), "a sequence of models")
-    curves = [cumulative_curve(_signed_probabilities(model, X, y), sample_weight) for model in items]
-    ax = _draw_curves(ax, curves, names or [f"model {i + 1}" for i in range(len(items))], bool(names))
+    curves = [cumulative_curve(_signed_distribution(model, X, y), sample_weight) for model in items]
+    ax = _draw_distributions(ax, curves, names or [f"model {i + 1}" for i in range(len(items))], bool(names))
     ax.set_xlabel("signed probability of the predicted label")
     ax.set_xlim(-1.05, 1.05)
     ax.set_xticks([-1, -0.5, 0, 0.5, 1])
     return ax
 
 
-def _curve_scale(values: np.ndarray, share: np.ndarray) -> float:
+def _distribution_scale(values: np.ndarray, share: np.ndarray) -> float:
     """Mean absolute value of a cumulative distribution to plot."""
     return float(np.abs(values) @ np.diff(share, prepend=0.0))
 
 
-def _is_one_curve(given: Any) -> bool:
+def _is_one_distribution(given: Any) -> bool:
     """Whether this is one model or array of margins for a plot of distributions, perhaps as a list of numbers."""
     if hasattr(given, "margins") or hasattr(given, "__array__"):
         return True
@@ -149,7 +149,7 @@ def _is_one_curve(given: Any) -> bool:
     return numbers and all(np.ndim(item) == 0 and not hasattr(item, "margins") for item in given)
 
 
-def _signed_probabilities(model: Any, X: Any, y: Any) -> np.ndarray:
+def _signed_distribution(model: Any, X: Any, y: Any) -> np.ndarray:
     """Probability of each predicted label, signed by whether it is right, for a plot of distributions."""
     probability = getattr(model, "predict_proba", None)
     if probability is None:
@@ -162,12 +162,14 @@ def _signed_probabilities(model: Any, X: Any, y: Any) -> np.ndarray:
     return np.where(right, 1.0, -1.0) * P.max(axis=1)
 
 
-def _draw_curves(ax: Any, curves: Sequence[tuple[np.ndarray, np.ndarray]], names: Sequence[str], legend: bool) -> Any:
+def _draw_distributions(
+    ax: Any, curves: Sequence[tuple[np.ndarray, np.ndarray]], names: Sequence[str], legend: bool
+) -> Any:
     """Draw cumulative distributions as steps, and a thin line at 0; return the axes."""
     ax = plot_axes(ax)
     ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=1)
     for i, ((values, share), name) in enumerate(zip(curves, names)):
-        seen = _visible_curve_steps(values, share)
+        seen = _visible_distribution_steps(values, share)
         ax.plot(
             # Every curve starts at height 0, at its smallest value.
             np.concatenate([values[:1], values[seen]]),
@@ -183,7 +185,7 @@ def _draw_curves(ax: Any, curves: Sequence[tuple[np.ndarray, np.ndarray]], names
     return ax
 
 
-def _visible_curve_steps(values: np.ndarray, share: np.ndarray) -> Any:
+def _visible_distribution_steps(values: np.ndarray, share: np.ndarray) -> Any:
     """Steps of a cumulative distribution to draw: all, or the first of every 1/5000 of width and height."""
     if values.shape[0] <= DRAWN_STEPS:
         return slice(None)

@@ -91,7 +91,7 @@ def path(
     points = getattr(given, "points", None)
     if points is None:
         raise TypeError(f"{type(given).__name__!r} object has no points; give what fit_path or select returned")
-    name = _horizontal_parameter(points, name)
+    name = _horizontal_axis_of_grid_plot(points, name)
     value, lines, best = _lines_along_grid(given, points, name, value, (X, y, scoring))
     ax = plot_axes(ax)
     places, finish = _positions_of_grid_values([point[name] for point in points])
@@ -109,7 +109,7 @@ def path(
             low, high = line.heights[order] - line.spread[order], line.heights[order] + line.spread[order]
             ax.fill_between(at, low, high, color=curve_style(i)["color"], alpha=0.12, linewidth=0)
     if best is not None:
-        _draw_best_point(ax, places[best], next(line for line in lines + rest if best in line.points), best)
+        _draw_best_on_grid_plot(ax, places[best], next(line for line in lines + rest if best in line.points), best)
     finish(ax)
     ax.set_xlabel(name)
     ax.set_ylabel(value)
@@ -126,7 +126,7 @@ def _grid_lines_by_legend(lines: list[GridLine]) -> tuple[list[GridLine], list[G
     return [lines[i] for i in order[:LEGEND_LINES_OF_MANY]], [lines[i] for i in sorted(order[LEGEND_LINES_OF_MANY:])]
 
 
-def _draw_best_point(ax: Any, place: float, line: GridLine, best: int) -> None:
+def _draw_best_on_grid_plot(ax: Any, place: float, line: GridLine, best: int) -> None:
     """Draw the best point of a grid as a star, with a bar of one standard deviation."""
     height, spread = float(line.heights[best]), 0.0 if line.spread is None else float(line.spread[best])
     ax.vlines([place], height - spread, height + spread, color="0.35", linewidth=0.8, zorder=1)
@@ -134,34 +134,34 @@ def _draw_best_point(ax: Any, place: float, line: GridLine, best: int) -> None:
     ax.plot([place], [height], linestyle="none", zorder=5, label="best", **mark)
 
 
-def _varying_parameters(points: Sequence[dict[str, Any]]) -> list[str]:
+def _varying_axes_of_grid_plot(points: Sequence[dict[str, Any]]) -> list[str]:
     """Hyper-parameters that vary among the points of a grid to plot."""
-    return [key for key in _grid_parameters(points) if len({repr(point.get(key)) for point in points}) > 1]
+    return [key for key in _parameters_of_grid_plot(points) if len({repr(point.get(key)) for point in points}) > 1]
 
 
-def _grid_parameters(points: Sequence[dict[str, Any]]) -> list[str]:
+def _parameters_of_grid_plot(points: Sequence[dict[str, Any]]) -> list[str]:
     """Hyper-parameters of all points of a grid to plot, each once."""
     return list(dict.fromkeys(key for point in points for key in point))
 
 
-def _check_grid_parameter(points: Sequence[dict[str, Any]], name: str) -> None:
+def _check_axis_of_grid_plot(points: Sequence[dict[str, Any]], name: str) -> None:
     """Raise ValueError unless all points of a grid to plot have this hyper-parameter."""
     if any(name not in point for point in points):
-        known = _grid_parameters(points)
+        known = _parameters_of_grid_plot(points)
         hint = did_you_mean(name, known)
         raise ValueError(f"the grid has no hyper-parameter {name!r} in every point; it has {', '.join(known)}{hint}")
 
 
-def _horizontal_parameter(points: Sequence[dict[str, Any]], name: str | None) -> str:
+def _horizontal_axis_of_grid_plot(points: Sequence[dict[str, Any]], name: str | None) -> str:
     """Hyper-parameter along the horizontal axis of a grid's plot: the one named, or the only one that varies."""
     if name is None:
-        found = _varying_parameters(points)
+        found = _varying_axes_of_grid_plot(points)
         if len(found) != 1:
             raise ValueError(
                 f"the grid changes {', '.join(found) or 'nothing'}; name the hyper-parameter to plot along"
             )
         return found[0]
-    _check_grid_parameter(points, name)
+    _check_axis_of_grid_plot(points, name)
     return name
 
 
@@ -219,19 +219,19 @@ def _coefficient_lines_of_grid(given: Any, groups: dict[str, list[int]]) -> list
     return [GridLine(name, group, W[:, j]) for j, name in enumerate(names)]
 
 
-def _are_numeric_values(values: Sequence[Any]) -> bool:
+def _is_grid_plot_axis_numeric(values: Sequence[Any]) -> bool:
     """Whether all values of a hyper-parameter in a grid to plot are numbers."""
     return all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
 
 
 def _grid_tick_labels(values: Sequence[Any]) -> list[str]:
     """Labels of different grid values on an axis; numbers by size, others in the order given."""
-    return list(dict.fromkeys(map(value_label, sorted(values) if _are_numeric_values(values) else values)))
+    return list(dict.fromkeys(map(value_label, sorted(values) if _is_grid_plot_axis_numeric(values) else values)))
 
 
 def _positions_of_grid_values(values: Sequence[Any]) -> tuple[list[float], Callable[[Any], None]]:
     """Positions of grid values on the horizontal axis, and a function that sets the scale or the ticks."""
-    if not _are_numeric_values(values) or not np.isfinite(np.array(values, dtype=float)).all():
+    if not _is_grid_plot_axis_numeric(values) or not np.isfinite(np.array(values, dtype=float)).all():
         known = _grid_tick_labels(values)
         places = [float(known.index(value_label(value))) for value in values]
         return places, lambda ax: ax.set_xticks(range(len(known)), known)
@@ -297,10 +297,10 @@ def grid(selection: Any, x: str | None = None, y: str | None = None, *, ax: Any 
 
 def _heat_map_parameters(points: Any, x: str | None, y: str | None) -> tuple[str, str]:
     """Hyper-parameters of a grid's heat map on its two axes: those named, or those that vary."""
-    found = _varying_parameters(points)
+    found = _varying_axes_of_grid_plot(points)
     for name in (x, y):
         if name is not None:
-            _check_grid_parameter(points, name)
+            _check_axis_of_grid_plot(points, name)
     if x is not None and x == y:
         raise ValueError(f"x and y are both {x!r}; give two hyper-parameters")
     left = [name for name in found if name not in (x, y)]

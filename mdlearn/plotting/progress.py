@@ -67,19 +67,19 @@ def gap_history(
             hint = did_you_mean(given, (one, other))
             raise ValueError(f"{name}={given!r} is unknown; give {one!r} or {other!r}{hint}")
     items, names = plot_items(models, labels, hasattr(models, "history"), "a sequence of models")
-    problems = [_history_by_problem(model) for model in items]
+    problems = [_plotted_progress_by_problem(model) for model in items]
     shown = names or _progress_names(items)
     ax = plot_axes(ax)
     ax.set_xlabel("time [s]" if against == "seconds" else "iterations")
     if value == "bounds":
         return _plot_progress_bounds(ax, problems, against, shown)
     ax.set_yscale("log")
-    _draw_tolerance_line(ax, items)
+    _draw_progress_tolerance(ax, items)
     for i, (own, name) in enumerate(zip(problems, shown)):
         thin = {"linewidth": 1.6 if len(own) == 1 else 1.0}
         for j, states in enumerate(own):
             ax.plot(
-                _times_of_states(states, against),
+                _plotted_progress_times(states, against),
                 [max(state.gap, SMALLEST_DRAWN_GAP) for state in states],
                 drawstyle="steps-post",
                 label=name if j == 0 else "_" + name,
@@ -102,7 +102,7 @@ def _plot_progress_bounds(ax: Any, problems: Sequence[list[list[State]]], agains
     for i, (own, name) in enumerate(zip(problems, names)):
         look = {"color": curve_style(i)["color"], "drawstyle": "steps-post", "markersize": 5}
         for j, states in enumerate(own):
-            when = _times_of_states(states, against)
+            when = _plotted_progress_times(states, against)
             above = np.minimum.accumulate([state.objective for state in states])
             below = np.maximum.accumulate([state.lower_bound for state in states])
             look |= {"marker": MARKERS[i % len(MARKERS)], "markevery": [len(states) - 1]}
@@ -119,12 +119,12 @@ def _plot_progress_bounds(ax: Any, problems: Sequence[list[list[State]]], agains
     return ax
 
 
-def _times_of_states(states: Sequence[State], against: str) -> list[float]:
+def _plotted_progress_times(states: Sequence[State], against: str) -> list[float]:
     """Times of the states of a fit in a plot of its progress: seconds or iterations."""
     return [state.elapsed if against == "seconds" else state.iteration for state in states]
 
 
-def _history_by_problem(model: Any) -> list[list[State]]:
+def _plotted_progress_by_problem(model: Any) -> list[list[State]]:
     """History of every problem of a model for a plot of progress, as far as gaps were known."""
     if not hasattr(model, "history"):
         raise TypeError(f"{type(model).__name__!r} object has no history; give models that `fit` returned")
@@ -146,7 +146,7 @@ def _progress_names(models: Sequence[Any]) -> list[str]:
     return [f"{name} {i + 1}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _draw_tolerance_line(ax: Any, models: Sequence[Any]) -> None:
+def _draw_progress_tolerance(ax: Any, models: Sequence[Any]) -> None:
     """Draw a line at the tolerance in a plot of progress, where all models share one."""
     tols = {getattr(getattr(model, "certificate", None), "tol", None) for model in models}
     tol = tols.pop() if len(tols) == 1 else None

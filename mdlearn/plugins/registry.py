@@ -231,7 +231,7 @@ def registered_solver(found: Any) -> Solver:
     return engine
 
 
-def registered_options(given: Any, engine: Solver | None) -> dict[str, Any]:
+def registered_engine_options(given: Any, engine: Solver | None) -> dict[str, Any]:
     """Options of an engine of the registry as a dict, names checked as far as it is known before any work."""
     if not isinstance(given, Mapping):
         raise TypeError(f"solver_options needs to be a mapping of option names to values; got {given!r}")
@@ -249,7 +249,7 @@ def registered_options(given: Any, engine: Solver | None) -> dict[str, Any]:
 def requested_solver(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[str, Any]]:
     """Look up the engine in the registry that a caller asks for, None for "auto", and check its options."""
     engine = None if isinstance(solver, str) and solver == "auto" else registered_solver(find("solver", solver))
-    return engine, {} if solver_options is None else registered_options(solver_options, engine)
+    return engine, {} if solver_options is None else registered_engine_options(solver_options, engine)
 
 
 def registered_objective_with(found: Any, own: Mapping[str, Any]) -> Objective:

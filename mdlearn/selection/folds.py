@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.rows.distinct import lexicographic_order
+from mdlearn.data.rows.distinct import distinct_row_order
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
 from mdlearn.data.validation import Data, check_number
 from mdlearn.errors import did_you_mean
@@ -44,7 +44,7 @@ def fold_units(data: Data, weights: np.ndarray, square: bool) -> FoldUnits:
     known = data.targets if data.indicators is None else data.indicators
     key = data.codes if known is None else np.unique(known, axis=0, return_inverse=True)[1].reshape(-1)
     m = data.X.shape[0]
-    order, first = lexicographic_order(data.X, np.arange(m), key)
+    order, first = distinct_row_order(data.X, np.arange(m), key)
     leaders, of = order[first], np.empty(m, dtype=np.intp)
     of[order] = np.cumsum(first) - 1
     by = np.lexsort((weights, of))  # sums of weights do not depend on the order of rows
@@ -60,7 +60,7 @@ def fold_units(data: Data, weights: np.ndarray, square: bool) -> FoldUnits:
 
 def _fold_unit_twins(X: Rows, leaders: np.ndarray) -> np.ndarray:
     """Number of the distinct row that each fold unit repeats, whatever its label."""
-    order, first = lexicographic_order(X, leaders)
+    order, first = distinct_row_order(X, leaders)
     place = np.empty(X.shape[0], dtype=np.intp)
     place[order] = np.cumsum(first) - 1
     return place[leaders]
@@ -87,7 +87,7 @@ def _ordered_gram_fold_units(G: Rows, which: np.ndarray, key: np.ndarray, weight
         values = G.block(which[tied])[:, which[columns]]
         by = np.argsort(values, axis=1, kind="stable")
         by = np.take_along_axis(by, np.argsort(rank[columns][by], axis=1, kind="stable"), axis=1)
-        order, first = lexicographic_order(
+        order, first = distinct_row_order(
             DenseRows(np.take_along_axis(values, by, axis=1)), np.arange(tied.shape[0]), rank[tied]
         )
         finer = np.zeros_like(rank)

@@ -106,16 +106,16 @@ def select(
     limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     if not isinstance(refit, (bool, np.bool_)):
         raise TypeError(f"refit needs to be True or False; got {refit!r}")
-    first, seed = _limits_before_refit(limits) if refit else limits, checked_seed(random_state)
+    first, seed = _grid_search_limits(limits) if refit else limits, checked_seed(random_state)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, first, seed)
     study = Study(call, X, y, sample_weight, class_weight, scoring)
     with blas_threads(study.setting.n_threads):
         study.ask(grid, params)
         judged = cross_validated_scores(study, cv, "select")
-        best = best_grid_point(judged, study)
+        best = best_of_grid_search(judged, study)
         model, texts = None, list(cross_validation_warnings(judged))
         if refit:
-            model, more = _refit_best_point(study, best, limits)
+            model, more = _refit_best_of_grid_search(study, best, limits)
             texts += more
     for text in texts:
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
@@ -124,7 +124,7 @@ def select(
     return Selection(points, study.scoring.name, judged.scores, best, model, folds, certificates, elapsed)
 
 
-def _refit_best_point(study: Study, best: int, limits: Limits) -> tuple[Model, list[str]]:
+def _refit_best_of_grid_search(study: Study, best: int, limits: Limits) -> tuple[Model, list[str]]:
     """Fit the grid search's best point to all rows; return the model and its warnings."""
     task, given = study.asked[best]
     limits = replace(limits, verbose=study.call.limits.verbose)
@@ -133,7 +133,7 @@ def _refit_best_point(study: Study, best: int, limits: Limits) -> tuple[Model, l
     return setting.builder().model(fitted), [one.text for one in fitted.shortfalls]
 
 
-def best_grid_point(judged: StudyScores, study: Study) -> int:
+def best_of_grid_search(judged: StudyScores, study: Study) -> int:
     """Position of the grid search's best mean score; of equal ones the one that `TIES` says, then the first."""
     scores = judged.scores
     whole = ~np.isnan(scores).any(axis=0)
@@ -150,7 +150,7 @@ def best_grid_point(judged: StudyScores, study: Study) -> int:
     return min(np.flatnonzero(near).tolist(), key=rank)
 
 
-def _limits_before_refit(limits: Limits) -> Limits:
+def _grid_search_limits(limits: Limits) -> Limits:
     """Limits of a grid search with SCORING_SHARE of the time; the fit of the best point has the rest."""
     if np.isinf(limits.deadline):
         return limits

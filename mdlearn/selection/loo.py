@@ -22,13 +22,18 @@ from mdlearn.form_making import PathCache
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import as_joint_problem
 from mdlearn.margins.bounds import hessian_diagonal, loo_error_bound
-from mdlearn.margins.closed_form_loo import LooDecomposition, LooQuadratic, decompose_gram, decompose_rows
-from mdlearn.model.class_decisions import class_scores
+from mdlearn.margins.closed_form_loo import (
+    ClosedFormLooDecomposition,
+    ClosedFormLooQuadratic,
+    decompose_gram_for_closed_form_loo,
+    decompose_rows_for_closed_form_loo,
+)
+from mdlearn.model.class_decisions import class_decision_scores
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
 from mdlearn.numerics import memory
 from mdlearn.numerics.interruptible import finished
-from mdlearn.numerics.symmetric_eigenvalues import eigh_seconds
+from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen_seconds
 from mdlearn.objectives.base import Objective, Terms
 from mdlearn.selection.folds import FoldUnits
 from mdlearn.selection.paths.fits import solve_path
@@ -132,7 +137,7 @@ def loo_needs_no_refits(form: Any) -> bool:
 
 def decompose_for_loo_scores(
     features: Features, counts: np.ndarray, bias: str
-) -> Generator[None, None, LooDecomposition]:
+) -> Generator[None, None, ClosedFormLooDecomposition]:
     """Decompose rows for selection by leave-one-out: O(m n min(m, n)), O(m^3) for a Gram matrix of m rows.
 
     Raises InsufficientMemory where that would not fit.
@@ -143,7 +148,7 @@ def decompose_for_loo_scores(
     memory.require(32.0 * m * width, f"leave-one-out with {m} x {width} numbers", "give cv=5")
     if not explicit:
         G = yield from features.gram()
-        return decompose_gram(np.asarray(G, dtype=np.float64), counts, bias)
+        return decompose_gram_for_closed_form_loo(np.asarray(G, dtype=np.float64), counts, bias)
     assert isinstance(features, LinearFeatures)
     A = np.empty((m, width + 1))
     for span in features.rows.spans():
@@ -151,7 +156,7 @@ def decompose_for_loo_scores(
         yield
     if features.ridge is not None:
         A[:, :-1] /= np.sqrt(features.ridge)
-    return decompose_rows(A, counts, bias)
+    return decompose_rows_for_closed_form_loo(A, counts, bias)
 
 
 class _NoTimeForLooError(Exception):
@@ -164,7 +169,7 @@ class _LooValuesWithoutRefits:
     def __init__(self, study: Study, kernel: Kernel) -> None:
         self.study, self.kernel = study, kernel
         self.features: dict[int, Any] = {}
-        self.known: dict[int, LooDecomposition] = {}
+        self.known: dict[int, ClosedFormLooDecomposition] = {}
 
     def values(self, task: Objective, filled: dict[str, Any]) -> np.ndarray | None:
         """Decision values (m,) or (m, k) of all rows, each without itself; None where there is no closed form."""
@@ -204,7 +209,7 @@ class _LooValuesWithoutRefits:
             self.known[j] = yield from decompose_for_loo_scores(form.features, piece.counts, call.bias)
         found = []
         for one in form.columns:
-            weights = LooQuadratic(one.total, one.variance, one.mean, *spectrum_loss_coefficients(one))
+            weights = ClosedFormLooQuadratic(one.total, one.variance, one.mean, *spectrum_loss_coefficients(one))
             found.append(one.y * self.known[j].margins(one.y, weights))
         return np.column_stack(found)
 
@@ -212,7 +217,7 @@ class _LooValuesWithoutRefits:
         """Raise where the decomposition, one call of LAPACK, would go on after the time limit."""
         left = self.study.call.limits.deadline - time.perf_counter()
         order = min(m, features.width)
-        if np.isfinite(left) and eigh_seconds(order) * max(1.0, 0.5 * m / order) > left:
+        if np.isfinite(left) and symmetric_eigen_seconds(order) * max(1.0, 0.5 * m / order) > left:
             raise _NoTimeForLooError
 
     def _paired(self, task: Objective, filled: dict[str, Any], pieces: list[np.ndarray]) -> np.ndarray:
@@ -225,7 +230,7 @@ class _LooValuesWithoutRefits:
         place[setting.data.rows] = np.arange(setting.data.rows.shape[0])
         for p, (rows, values) in enumerate(zip(setting.places, pieces)):
             F[place[rows], p] = values[:, 0]
-        return class_scores(F, setting.data.classes.shape[0], study.call.multiclass)
+        return class_decision_scores(F, setting.data.classes.shape[0], study.call.multiclass)
 
 
 def _loo_by_refits(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.validation import finite_array, finite_number
+from mdlearn.margins.validation import validate_margin_array, validate_margin_number
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
 
 def _checked_significance_scores(values: Any, name: str) -> np.ndarray:
     """Scores for a test of significance, checked: two or more in one dimension."""
-    scores = finite_array(values, name)
+    scores = validate_margin_array(values, name)
     if scores.ndim != 1:
         raise ValueError(f"{name} has shape {scores.shape}; give a list of scores, shape (n,)")
     if scores.size < 2:
@@ -152,7 +152,7 @@ def _t_test(difference: float, variance: float, df: float, blur: float, confiden
     # scipy.stats takes a second to import: only who tests pays for it.
     from scipy.stats import t as student
 
-    confidence = finite_number(confidence, "confidence")
+    confidence = validate_margin_number(confidence, "confidence")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r} is not between 0 and 1; give, for example, 0.95")
     if variance == 0:

@@ -23,7 +23,7 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, cho
 from mdlearn.numerics.line_search import line_minimum
 from mdlearn.solvers.base import Claim, Report, Solver, Steps
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT
-from mdlearn.solvers.systems.weighted_gram import add_weighted_gram, mirror_lower_gram
+from mdlearn.solvers.systems.weighted_gram import add_weighted_gram, mirror_lower_weighted_gram
 
 FIRST_SPAN, ENVELOPE_SHRINKAGE = 0.3, 0.2
 """Distance that the first envelopes span, in units of a margin of 1, and how much closer the next ones are."""
@@ -199,7 +199,7 @@ class Envelopes:
             D = loss.bends(Z[:, j], beta[j], self.width) + column.kappa * column.counts
             M = np.zeros((problem.shape[0], problem.shape[0]))
             yield from add_weighted_gram(rows, bias, D, M)
-            mirror_lower_gram(M)
+            mirror_lower_weighted_gram(M)
             if column.kappa > 0:
                 mean = problem.affine.adjoint(column.counts * column.y)
                 M -= np.multiply.outer(mean, (column.kappa / column.total) * mean)

@@ -17,7 +17,11 @@ from mdlearn.data.validation import Data
 from mdlearn.errors import call_with_error_notes, came, faulty, steps_with_error_notes
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration import checked_terms, completed_parameters, resolved_parameters
+from mdlearn.objectives.declaration import (
+    complete_declared_parameters,
+    declared_objective_terms,
+    resolve_declared_parameters,
+)
 from mdlearn.stages import Call
 from mdlearn.streaming.passes import Passes
 from mdlearn.streaming.sums.streamed_form import StreamedForm, check_streamed_form_refusal, streamed_form_refusal
@@ -48,12 +52,12 @@ def make_first_passes(
     if summary.classes.shape[0] > 2 and call.multiclass not in ("ovr", "joint"):
         told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
         raise ValueError(f"row blocks of several classes need one score per class, {told}")
-    filled = resolved_parameters(task, summary.total)
+    filled = resolve_declared_parameters(task, summary.total)
     check_streamed_form_refusal(task.name, task.needs_all_rows(filled))
     kernel, place = Kernel("linear"), None
     if task.feature_map is not None:
         data = _sample_in_first_pass(passes, summary, call.seed)
-        filled = completed_parameters(task, filled, data)
+        filled = complete_declared_parameters(task, filled, data)
         find = partial(task.place, data, filled, np.random.default_rng([call.seed, 0, 1]))
         place = passes.finish(steps_with_error_notes(task, "objective", "place", find))
         if not isinstance(place, FeatureMap):
@@ -73,7 +77,7 @@ def make_first_passes(
 
 def form_of_first_passes(task: Objective, params: dict[str, Any], summary: Summary, bias: str) -> StreamedForm:
     """Write the form that the first passes lead to: an objective's `terms` over their sums; ValueError without one."""
-    terms = checked_terms(task, params, summary.total)
+    terms = declared_objective_terms(task, params, summary.total)
     check_streamed_form_refusal(task.name, streamed_form_refusal(terms))
     form = StreamedForm.of(terms, summary, bias)
     for one in form.columns:

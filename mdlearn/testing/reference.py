@@ -22,7 +22,7 @@ from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Parameter
-from mdlearn.objectives.declaration import resolved_parameters
+from mdlearn.objectives.declaration import resolve_declared_parameters
 from mdlearn.plugins.registry import find, registered_objective_with
 from mdlearn.testing.require import require
 
@@ -222,7 +222,7 @@ def reference_form(
 ) -> MarginForm:
     """Form that an objective writes for the reference's rows, with the linear or the rbf kernel."""
     data = reference_data(task, X, y, counts)
-    params = resolved_parameters(task, data.total, data)
+    params = resolve_declared_parameters(task, data.total, data)
     return task.form(data, reference_features(task, data, kernel), bias, params)
 
 
@@ -234,7 +234,7 @@ def reference_data(task: Objective, X: np.ndarray, y: np.ndarray, counts: np.nda
 def reference_features(task: Objective, data: Data, kernel: str) -> Any:
     """Features that an objective makes of the reference's rows, with the linear or the rbf kernel."""
     chosen = Kernel("rbf", {"gamma": GAMMA}) if kernel == "rbf" else Kernel("linear")
-    params = resolved_parameters(task, data.total, data)
+    params = resolve_declared_parameters(task, data.total, data)
     return finished(task.features(data, chosen, params, np.random.default_rng(0)))
 
 

@@ -12,7 +12,7 @@ from mdlearn.errors import UndeclaredParameterError
 from mdlearn.forms.losses import Term
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective, Terms
-from mdlearn.objectives.declaration import resolved_parameters
+from mdlearn.objectives.declaration import resolve_declared_parameters
 
 CLOSE = 1e-6
 """Largest difference of two decision values, in units of max(1, |f|)."""
@@ -51,7 +51,7 @@ def require_terms(task: Objective, where: str = "") -> None:
         require(own, f"{task.name}: neither terms() nor form() is written; write one of them")
         return
     try:
-        terms = task.terms(resolved_parameters(task, 40.0), 40.0)
+        terms = task.terms(resolve_declared_parameters(task, 40.0), 40.0)
     except Exception as error:
         told = str(error) if isinstance(error, UndeclaredParameterError) else repr(error)
         raise AssertionError(f"{task.name}: terms() raises an error of its own{where}: {told}") from error

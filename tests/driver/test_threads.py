@@ -21,7 +21,7 @@ from threading_cases import (
 )
 
 import mdlearn
-from mdlearn.driver.threads import run_in_threads
+from mdlearn.driver.generator_threads import run_in_threads
 from mdlearn.numerics import memory
 from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
 from mdlearn.solvers.interior_point.solver import Interior

@@ -25,8 +25,8 @@ from threading_cases import (
 )
 
 import mdlearn
-from mdlearn.driver import threads
-from mdlearn.driver.threads import run_in_threads
+from mdlearn.driver import generator_threads as threads
+from mdlearn.driver.generator_threads import run_in_threads
 from mdlearn.numerics.blas_threads import GUARD, blas_threads
 
 pytestmark = [pytest.mark.threads, pytest.mark.usefixtures(left_as_found.__name__)]

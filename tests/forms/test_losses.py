@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.forms.losses import HingeTerm, LogisticTerm, Terms, table_of_terms
+from mdlearn.forms.losses import HingeTerm, LogisticTerm, Terms, loss_term_table
 from mdlearn.forms.margin import Column, MarginForm
 
 LD = np.longdouble
@@ -128,7 +128,7 @@ def test_what_a_logistic_term_refuses(given):
 @pytest.mark.parametrize("name", TERMS)
 def test_the_numbers_say_what_slopes_are(name):
     term, z = TERMS[name], np.linspace(-3.0, 3.0, 25)
-    ((side, threshold, jump, rise, height, sharpness),) = table_of_terms([term])
+    ((side, threshold, jump, rise, height, sharpness),) = loss_term_table([term])
     e = side * (threshold - z)
     with np.errstate(over="ignore"):
         slopes = np.where(e > 0, jump + rise * e, 0.0) + height / (1.0 + np.exp(-sharpness * e))

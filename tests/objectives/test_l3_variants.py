@@ -10,7 +10,7 @@ from reference import optimum
 import mdlearn
 from mdlearn.data.features import smoothed_clusters
 from mdlearn.data.features.clustered_rows import BlockRows, Layout
-from mdlearn.data.features.smoothed_clusters import TiedRows, cluster_smoothing
+from mdlearn.data.features.smoothed_clusters import SmoothedClusterRows, cluster_smoothing
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.objectives import l3svm
@@ -81,7 +81,7 @@ def test_tied_rows_against_the_matrix_that_they_stand_for(t, dtype, monkeypatch)
     Lap, similar = laplacian(centers)
     assert np.allclose(np.linalg.inv(A @ A.T), np.eye(K) + 1.7 * Lap) and np.allclose(S, similar)
     plain = BlockRows(rng.standard_normal((m * t, L)).astype(dtype), layout)
-    rows = TiedRows(plain.F, layout, A)
+    rows = SmoothedClusterRows(plain.F, layout, A)
     X = plain.block(slice(None)) @ np.kron(A, np.eye(L))
     monkeypatch.setattr(smoothed_clusters, "BLOCK_ENTRIES", 50)
     w, W, v = rng.random(K * L), rng.random((K * L, 3)), rng.random(m)

@@ -7,7 +7,7 @@ import pytest
 from documents import EXAMPLES
 
 import mdlearn
-from mdlearn.data.labels import check_indicators, check_some_labels
+from mdlearn.data.labels import check_label_indicators, check_some_labels
 from mdlearn.extend import (
     MULTI_LABEL,
     SEMI_SUPERVISED,
@@ -135,11 +135,11 @@ def test_faults_of_several_labels(y, error, told):
 def test_matrices_of_all_kinds_are_read():
     pd, sp = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
     for y in (LABELS.astype(bool), LABELS.astype(float), sp.csr_matrix(LABELS), LABELS.tolist()):
-        names, found = check_indicators(y, 60)
+        names, found = check_label_indicators(y, 60)
         assert np.array_equal(found, LABELS > 0) and names.tolist() == [0, 1, 2, 3]
-    assert check_indicators(pd.DataFrame(LABELS, columns=list("abcd")), 60)[0].tolist() == list("abcd")
+    assert check_label_indicators(pd.DataFrame(LABELS, columns=list("abcd")), 60)[0].tolist() == list("abcd")
     assert check_some_labels(pd.array([1, None, 0], dtype="Int64"), 3)[1].tolist() == [1, -1, 0]
-    assert check_indicators(pd.DataFrame(LABELS, columns=list("bacd")), 60)[0].tolist() == [0, 1, 2, 3]
+    assert check_label_indicators(pd.DataFrame(LABELS, columns=list("bacd")), 60)[0].tolist() == [0, 1, 2, 3]
 
 
 # ---------------------------------------------------------------- several labels

@@ -8,7 +8,7 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 import mdlearn
-from mdlearn.selection.grid_search import best_grid_point
+from mdlearn.selection.grid_search import best_of_grid_search
 from mdlearn.selection.study import Study, StudyScores
 
 
@@ -92,7 +92,7 @@ def call_of(name):
 
 
 def best(study, means):
-    return study.points[best_grid_point(StudyScores(np.array(means, dtype=float)[:, None]), study)]
+    return study.points[best_of_grid_search(StudyScores(np.array(means, dtype=float)[:, None]), study)]
 
 
 def test_ties_go_to_the_smallest_C_then_lambda2_then_lambda1():
@@ -130,10 +130,10 @@ def test_ties_through_and_through():
 def test_points_are_compared_by_folds_that_all_have():
     study = study_of("svm", {"C": [1.0, 2.0, 3.0]})
     scores = np.array([[0.5, 1.0], [0.6, 0.1], [0.4, np.nan]])
-    assert best_grid_point(StudyScores(scores), study) == 1
+    assert best_of_grid_search(StudyScores(scores), study) == 1
     scores = np.array([[0.5, np.nan], [0.9, np.nan], [np.nan, np.nan]])
-    assert best_grid_point(StudyScores(scores), study) == 1
-    assert best_grid_point(StudyScores(np.full((3, 2), np.nan)), study) == 0
+    assert best_of_grid_search(StudyScores(scores), study) == 1
+    assert best_of_grid_search(StudyScores(np.full((3, 2), np.nan)), study) == 0
 
 
 # ---------------------------------------------------------------- limits, tables, errors

@@ -11,7 +11,7 @@ from reference import gram
 import mdlearn
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.margins import hessian_diagonal, loo_error_bound, lssvm_loo_margins, uldm_loo_margins
-from mdlearn.numerics.symmetric_eigenvalues import eigh_seconds
+from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen_seconds
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.selection import loo
 from mdlearn.selection.study import Study
@@ -274,7 +274,7 @@ def test_hopeless_numbers_of_fits_are_refused():
 @pytest.mark.parametrize("seconds, scored", [(50.0, True), (200.0, False)])
 def test_a_decomposition_that_would_not_end_in_time_is_not_begun(seconds, scored, monkeypatch, clock):
     """One call of LAPACK goes on whatever the time is."""
-    monkeypatch.setattr(loo, "eigh_seconds", lambda order: seconds)
+    monkeypatch.setattr(loo, "symmetric_eigen_seconds", lambda order: seconds)
     X = np.random.default_rng(0).standard_normal((30, 3))
     with contextlib.nullcontext() if scored else pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
         found = mdlearn.cross_validate("lssvm", X, X[:, 0] > 0, cv="loo", kernel="rbf", time_limit=100.0)
@@ -294,4 +294,7 @@ def test_points_after_the_deadline_have_no_score(clock, monkeypatch):
 
 
 def test_the_seconds_of_a_decomposition_grow_with_the_cube_of_its_order():
-    assert eigh_seconds(2000) == pytest.approx(8.0 * eigh_seconds(1000)) and eigh_seconds(1000) > 0.0
+    assert (
+        symmetric_eigen_seconds(2000) == pytest.approx(8.0 * symmetric_eigen_seconds(1000))
+        and symmetric_eigen_seconds(1000) > 0.0
+    )

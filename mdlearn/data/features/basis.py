@@ -32,7 +32,7 @@ from mdlearn.data.rows.rows import (
 from mdlearn.data.validation import Data
 from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.numerics.pivoted_cholesky import partial_factor_of_square, partial_kernel_factor
+from mdlearn.numerics.pivoted_cholesky import pivoted_cholesky_of_kernel, pivoted_cholesky_of_square
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +195,8 @@ class BasisFeatures(LinearFeatures):
     def partial_factor(self, rank: int, constant: float) -> Generator[None, None, np.ndarray]:
         """Return a partial factor of inner products with a constant added, its other columns orthogonal in counts."""
         squares, tiles = gram_diagonal(self.rows.kernel, self.rows.source), self.rows.tiled.tiles(single=True)
-        L = yield from partial_kernel_factor(tiles.across, squares, rank, 0.0)
-        return (yield from partial_factor_of_square(L, self._weights, constant))
+        L = yield from pivoted_cholesky_of_kernel(tiles.across, squares, rank, 0.0)
+        return (yield from pivoted_cholesky_of_square(L, self._weights, constant))
 
     def squares_at_most(self) -> np.ndarray:
         """Upper bounds of the squared norms of rows: k(x, z)^2 <= k(x, x) k(z, z)."""

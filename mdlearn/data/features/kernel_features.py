@@ -36,7 +36,7 @@ from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_rows
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.numerics.pivoted_cholesky import partial_kernel_factor
+from mdlearn.numerics.pivoted_cholesky import pivoted_cholesky_of_kernel
 
 SOME_ROWS = 64
 """Distinct rows that tell the typical length of a row where all of them would take as long as many kernel values."""
@@ -79,7 +79,7 @@ class KernelFeatures:
 
     def partial_factor(self, rank: int, constant: float) -> Generator[None, None, np.ndarray]:
         """Return a partial factor of the matrix with a constant added to every entry."""
-        return (yield from partial_kernel_factor(self.columns(single=True).across, self.squares(), rank, constant))
+        return (yield from pivoted_cholesky_of_kernel(self.columns(single=True).across, self.squares(), rank, constant))
 
     @property
     def reused(self) -> bool:

@@ -14,7 +14,7 @@ from mdlearn.data.features.clustered_rows import BlockRows, clustered_rows
 from mdlearn.data.features.feature_map import FeatureMap, array_of
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.landmarks import landmark_projector
-from mdlearn.data.features.smoothed_clusters import TiedRows
+from mdlearn.data.features.smoothed_clusters import SmoothedClusterRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, read_only_rows, steps
 from mdlearn.data.validation import check_number
 from mdlearn.numerics import memory
@@ -37,7 +37,7 @@ class LandmarkMap(FeatureMap):
     projection: Kernel  # mu(x, l): "linear" for the dot product
     # width of soft clusters; None: a row belongs to the cluster of the nearest centre alone
     spread: float | None = None
-    # coefficients theta = mix theta' of a model whose theta' were fitted (see `TiedRows`); None: theta itself was
+    # theta = mix theta' of a model whose theta' were fitted (see `SmoothedClusterRows`); None: theta itself was
     mix: np.ndarray | None = None
     # orthonormal columns, of dot projections: coefficients are those along these axes (see `turned`)
     axes: np.ndarray | None = None
@@ -96,7 +96,11 @@ class LandmarkMap(FeatureMap):
 
     def rows(self, A: Rows) -> Generator[None, Any, BlockRows]:
         made = yield from clustered_rows(A, self.centers, self.points, self.projection, self.spread)
-        return made if self.mix is None else TiedRows(made.F, made.layout, self.mix, model_dtype=made.model_dtype)
+        return (
+            made
+            if self.mix is None
+            else SmoothedClusterRows(made.F, made.layout, self.mix, model_dtype=made.model_dtype)
+        )
 
     def shown(self, coef: np.ndarray) -> np.ndarray:
         """Coefficients (p, K r) of the features as theta, shape (p, K, L), in the type of `coef`."""

@@ -14,7 +14,7 @@ from mdlearn.numerics.lazy_property import kept
 
 
 @dataclass(frozen=True, eq=False)
-class TiedRows(BlockRows):
+class SmoothedClusterRows(BlockRows):
     """Rows of smoothed clusters: (A' x I) Phi(x) over K blocks of L columns, for rows Phi(x) of few blocks.
 
     A product with theta' is that of Phi(x) with theta = A theta'. So a regulariser 1/2 tr theta' M theta with
@@ -33,10 +33,10 @@ class TiedRows(BlockRows):
     def separate(self) -> bool:
         return False
 
-    def take(self, rows: Selection) -> TiedRows:
+    def take(self, rows: Selection) -> SmoothedClusterRows:
         """Selected rows, of the same mix; a copy."""
         part = super().take(rows)
-        return TiedRows(part.F, part.layout, self.mix, model_dtype=self.model_dtype)
+        return SmoothedClusterRows(part.F, part.layout, self.mix, model_dtype=self.model_dtype)
 
     def scaled(self, by: np.ndarray) -> Rows:
         return Rows.scaled(self, by)
@@ -85,7 +85,7 @@ class TiedRows(BlockRows):
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
         """Inner products with other rows, float64 and dense; of tied rows, with those of the same mix."""
         assert centre is None, "sparse rows stay where they are"
-        if not isinstance(others, TiedRows):
+        if not isinstance(others, SmoothedClusterRows):
             return self.dot(others.block(slice(None)).T)
         out = np.zeros((self.shape[0], others.shape[0]))
         mine, theirs = self.layout, others.layout

@@ -12,7 +12,7 @@ from mdlearn.data.labels import check_classes, check_labels
 from mdlearn.data.rows.arrays import array_as_rows, check_rows
 from mdlearn.data.rows.rows import Rows, selected_rows, steps
 from mdlearn.data.rows.scratch import Room
-from mdlearn.data.validation import check_weights, column_names, validate_class_factors
+from mdlearn.data.validation import check_weights, validate_class_factors, validated_column_names
 
 ENTRIES = 1 << 18
 """Entries of features that are made at once."""
@@ -148,7 +148,7 @@ class Census:
         weights = _weights_in_summary(block, rows.shape[0])
         mine = np.zeros((rows.shape[0], classes.shape[0]))
         mine[np.arange(rows.shape[0]), codes] = weights
-        names = column_names(block[0])
+        names = validated_column_names(block[0])
         return cls(classes, *rows.shape, rows.dtype, names, mine.sum(axis=0), rows.adjoint(mine).T)
 
     def __add__(self, other: Census) -> Census:

@@ -49,11 +49,11 @@ def distinct(rows: Rows, counts: np.ndarray) -> Distinct:
 
     Rows are compared as numbers: -0.0 is 0.0, float32 and float64 and dense and sparse rows have one order.
     """
-    order, first = lexicographic_order(rows, np.flatnonzero(counts > 0))
+    order, first = distinct_row_order(rows, np.flatnonzero(counts > 0))
     return Distinct(rows, order[first], np.add.reduceat(counts[order], np.flatnonzero(first)))
 
 
-def lexicographic_order(rows: Rows, which: np.ndarray, key: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def distinct_row_order(rows: Rows, which: np.ndarray, key: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Sort rows by a key of theirs, if given, then lexicographically, as `distinct` does; and say which are distinct.
 
     More and more columns are looked at, for the rows only that what came before left tied, in blocks of some

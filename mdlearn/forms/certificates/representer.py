@@ -100,7 +100,7 @@ def representer(
     return alpha
 
 
-def nearest_dual_coefficients(
+def nearest_representers(
     features: LinearFeatures,
     bias: bool,
     alpha: np.ndarray,

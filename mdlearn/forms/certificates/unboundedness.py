@@ -38,7 +38,7 @@ SURE_MARGIN = 1e-9
 """Margin, in units of the largest, above which a row is on its side in spite of rounding."""
 
 
-def check_bounded(form: MarginForm, told: str, ways: str) -> None:
+def check_unboundedness(form: MarginForm, told: str, ways: str) -> None:
     """Check for unboundedness: ValueError when an objective without a ridge has no optimal coefficients.
 
     Parameters
@@ -61,7 +61,7 @@ def check_bounded(form: MarginForm, told: str, ways: str) -> None:
         raise ValueError(f"with {told} the objective is {fall} on these rows; {ways}")
 
 
-def check_bounded_in_bias(form: MarginForm, told: str, ways: str) -> None:
+def check_unboundedness_in_bias(form: MarginForm, told: str, ways: str) -> None:
     """Check for unboundedness in a free bias: ValueError when the mean drives it without end.
 
     Parameters

@@ -17,7 +17,7 @@ import numpy as np
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import Rows, Selection
-from mdlearn.forms.certificates.representer import nearest_dual_coefficients, representer
+from mdlearn.forms.certificates.representer import nearest_representers, representer
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES, Composite, Product
 from mdlearn.forms.joint.composite_point import CompositeEvaluation, row_lengths
@@ -283,7 +283,7 @@ class DecisionComposite(Composite):
         products = self.moments if (self.counts == 1).all() else None
         best, misses, most = A.T, np.full(self.shape[1], np.inf), np.zeros(self.shape[1])
         for start in (A, np.zeros_like(A)):  # for all columns at once, where that will do
-            near = nearest_dual_coefficients(self.features, self.bias == "regularized", start, W, b, products)
+            near = nearest_representers(self.features, self.bias == "regularized", start, W, b, products)
             if near is None:
                 break
             own, most = self._missed(near, W)

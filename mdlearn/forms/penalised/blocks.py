@@ -112,7 +112,7 @@ class LimitBlocks:
 Block = NormBlocks | LimitBlocks
 
 
-def block_of_coefficient_term(term: CoefficientTerm, n: int, k: int) -> Block:
+def penalised_block(term: CoefficientTerm, n: int, k: int) -> Block:
     """Return the block of a coefficient term over n rows of K and k columns."""
     if isinstance(term, NormTerm):
         labels = term.labels(n)
@@ -140,7 +140,7 @@ class CoefficientBlocks:
         for term, width in given:
             matrix = coefficient_term_matrix(term, width)
             n = matrix.shape[0]
-            block = block_of_coefficient_term(term, n, k)
+            block = penalised_block(term, n, k)
             matrix = hstack([matrix, csr_matrix((n, p - width))], format="csr") if width < p else matrix
             pieces.append(kron(matrix, identity(k), format="csr"))
             self.blocks.append((slice(start, start + n * k), block, term.matrix is None))

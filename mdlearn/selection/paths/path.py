@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from mdlearn.data.labels import check_indicators, check_labels, check_model_labels, check_targets
+from mdlearn.data.labels import check_label_indicators, check_labels, check_model_labels, check_targets
 from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import check_weights
 from mdlearn.forms.proof import Certificate
@@ -198,7 +198,7 @@ class Path(Sequence[Model]):
         F = self.decision_function(X)
         n = F.shape[1]
         if data.indicators is not None:
-            y = check_indicators(y, n)[1]
+            y = check_label_indicators(y, n)[1]
         elif data.targets is None:
             y = data.classes[check_model_labels(*check_labels(y, n), data.classes)]
         else:

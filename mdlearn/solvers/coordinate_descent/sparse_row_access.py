@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 import mdlearn._solvers.centred as kernels
 from mdlearn.data.features.clustered_rows import BlockRows
-from mdlearn.data.features.smoothed_clusters import TiedRows
+from mdlearn.data.features.smoothed_clusters import SmoothedClusterRows
 from mdlearn.data.rows.csr_rows import CsrRows, CsrRowsWithoutColumn
 from mdlearn.data.rows.rows import Rows
 
@@ -64,7 +64,7 @@ class BlockRowAccess(SparseRowAccess):
 class TiedRowAccess(BlockRowAccess):
     """Access of sweeps to rows of tied blocks. A w is kept: margins are products with one block, updates with all."""
 
-    def __init__(self, rows: TiedRows) -> None:
+    def __init__(self, rows: SmoothedClusterRows) -> None:
         super().__init__(rows)
         self.couplings, self.mix = rows.couplings, rows.mix
         self.entries *= rows.layout.n_blocks
@@ -80,7 +80,7 @@ class TiedRowAccess(BlockRowAccess):
 
 def sparse_row_access(rows: Rows) -> SparseRowAccess:
     """Access of sweeps to rows that are not written out densely."""
-    if isinstance(rows, TiedRows):
+    if isinstance(rows, SmoothedClusterRows):
         return TiedRowAccess(rows)
     if isinstance(rows, BlockRows):
         return BlockRowAccess(rows)

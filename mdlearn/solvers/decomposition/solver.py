@@ -15,7 +15,7 @@ from mdlearn.data.validation import check_number
 from mdlearn.forms.certificates.dual import dual_multipliers_with_sums
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
-from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
+from mdlearn.numerics.pivoted_cholesky import pivoted_cholesky_columns, pivoted_cholesky_of_kernel
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.decomposition.growth import grow_to_all_rows
 from mdlearn.solvers.decomposition.rounds import (
@@ -156,7 +156,7 @@ class KernelDecomposition(Solver):
             rank = _decomposition_factor_columns(form, options)
             # In double precision: the last pivots would be made of rounding, and the factor above the kernel.
             across = features.columns(single=False).across
-            factor = yield from partial_kernel_factor(across, features.squares(), rank, constant)
+            factor = yield from pivoted_cholesky_of_kernel(across, features.squares(), rank, constant)
         cache = _decomposition_cache_bytes(form, options)
         pays = factor is not None and whole_bound_pays(tiles.n_rows, tiles.length, factor.shape[1])
         whole = most_rows_of_whole_rounds(cache, float(np.dtype(tiles.dtype).itemsize), pays)
@@ -257,7 +257,7 @@ def _decomposition_factor_columns(form: MarginForm, options: dict[str, Any]) -> 
     weight = max(one.kappa * one.total for one in form.columns)
     wanted = FACTOR_COLUMNS * math.sqrt(max(1.0, weight / FACTOR_WEIGHT))
     entries = FACTOR_SHARE * options["cache"] / _decomposition_entry_bytes(form)
-    return int(min(wanted, partial_factor_columns(form.features.n_rows, entries)))
+    return int(min(wanted, pivoted_cholesky_columns(form.features.n_rows, entries)))
 
 
 def _rounds(

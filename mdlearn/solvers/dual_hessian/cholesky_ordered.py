@@ -16,7 +16,7 @@ from mdlearn.solvers.dual_hessian.hessian import (
     Answer,
     Block,
     ColumnHessian,
-    add_hessian_border,
+    add_dual_hessian_border,
     hessian_block,
     hessian_row_pieces,
 )
@@ -57,7 +57,7 @@ class CholeskyOrderedHessian(ColumnHessian):
         inverse = zeros_by_rows(n)
         inverse[np.diag_indices(n)] = 1.0
         corner = copied_by_rows(self.L[m - n :, m - n :])
-        yield from cholesky.lower_inverse(corner, inverse)
+        yield from cholesky.cholesky_lower_inverse(corner, inverse)
         self.H = yield from self._corner(inverse, self.root[last])
         self.place = np.full(m, -1)
         self.place[last] = np.arange(n)
@@ -92,7 +92,7 @@ class CholeskyOrderedHessian(ColumnHessian):
             yield from self._extend(new)
         at = self.place[index]
         H = yield from hessian_block(self.H, at, at)
-        add_hessian_border(H, self.border[index], self.omega)
+        add_dual_hessian_border(H, self.border[index], self.omega)
         return H
 
     def _extend(self, new: np.ndarray) -> Generator[None, None, None]:

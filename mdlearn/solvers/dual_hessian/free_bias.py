@@ -14,7 +14,7 @@ import numpy as np
 from mdlearn.data.rows.rows import copied_by_rows
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.dual_hessian.hessian import Answer, Block, ColumnHessian, add_hessian_border
+from mdlearn.solvers.dual_hessian.hessian import Answer, Block, ColumnHessian, add_dual_hessian_border
 
 LEAST_VARIANCE_HOLD = 1e-10
 """Least part of the variance's hold on the bias that may be left of it once coefficients answer."""
@@ -48,13 +48,13 @@ class FreeBiasHessian:
             return self.inner.R
         H = copied_by_rows(self.inner.R)
         yield
-        add_hessian_border(H, self.inner.border, self.inner.omega)
+        add_dual_hessian_border(H, self.inner.border, self.inner.omega)
         return H
 
     def block(self, index: np.ndarray) -> Block:
         """The Hessian (or an upper bound) between some rows."""
         H = yield from self.inner.block(index)
-        add_hessian_border(H, self.border[index], self.omega)
+        add_dual_hessian_border(H, self.border[index], self.omega)
         return H
 
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:

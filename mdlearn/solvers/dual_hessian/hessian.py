@@ -124,7 +124,7 @@ class SupportHessian:
         return self.constant * float(alpha.sum())
 
 
-def add_hessian_border(H: np.ndarray, border: np.ndarray, omega: float) -> None:
+def add_dual_hessian_border(H: np.ndarray, border: np.ndarray, omega: float) -> None:
     """Add the rank-one part omega border border' to a block of a Hessian, in place."""
     for rows in hessian_row_pieces(H):
         H[rows] += np.multiply.outer(omega * border[rows], border)
@@ -174,7 +174,7 @@ class ColumnHessian:
         """The Hessian (or an upper bound) between some rows."""
         H = yield from hessian_block(self.R, index, index)
         if self.omega:
-            add_hessian_border(H, self.border[index], self.omega)
+            add_dual_hessian_border(H, self.border[index], self.omega)
         return H
 
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:

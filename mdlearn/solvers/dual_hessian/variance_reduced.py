@@ -57,7 +57,7 @@ def variance_reduced_gram(
     if large:
         V[:] = 0.0
         V[np.diag_indices(m)] = 1.0
-    yield from cholesky.lower_solve(B, V)
+    yield from cholesky.cholesky_lower_solve(B, V)
 
     def block(rows: slice, cols: slice) -> np.ndarray:
         product = V[:, rows].T @ V[:, cols]

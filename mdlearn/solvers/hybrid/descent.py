@@ -14,7 +14,7 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.solvers.hybrid.face import FaceStep, price_of_face_step
-from mdlearn.solvers.hybrid.loss_column import ColumnQuadratic, LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnQuadratic
 from mdlearn.solvers.hybrid.metric import MetricPasses, has_metric, price_of_metric, price_of_whitened_metric
 
 MOST_PASSES, PASSES_SHARE, VISITS_PER_ROW = 30, 0.25, 2
@@ -43,11 +43,11 @@ LAZY_SHARE = 0.1
 """Share of the mean gap of a row below which the multiplier of its variance stays."""
 
 
-Quadratics = Callable[[], Generator[None, None, ColumnQuadratic]]
+Quadratics = Callable[[], Generator[None, None, LossColumnQuadratic]]
 """What makes the quadratic part of a column, once it is needed."""
 
 
-class DualDescent:
+class HybridDescent:
     """Dual coordinate descent of the hybrid solver: multipliers of a column, and the coefficients that they stand for.
 
     These are u + tau v, v the mean signed row.
@@ -63,7 +63,7 @@ class DualDescent:
     rise, price_of_digit, steady_price : float
         Rise of the bound in the last sweep, and operations that a digit takes at the pace of the rises: of the last
         sweep, and of the last two.
-    quadratic : ColumnQuadratic or None
+    quadratic : LossColumnQuadratic or None
         That of a variance term, once it is made.
     metric : MetricPasses or None
         Passes in its metric, once these have begun.
@@ -71,7 +71,7 @@ class DualDescent:
 
     def __init__(self, problem: LossColumn, make_quadratic: Quadratics) -> None:
         self.problem, self.make_quadratic = problem, make_quadratic
-        self.quadratic: ColumnQuadratic | None = None
+        self.quadratic: LossColumnQuadratic | None = None
         rows, m, d = problem.stored, problem.n_rows, problem.stored.shape[1]
         border = float(problem.rows.constant)
         self.records = np.zeros((m, 8))

@@ -68,7 +68,7 @@ SharedFactors = dict[int, LossColumnFactor]
 """Factors of second derivatives at w = 0, by the number of rows that they are of."""
 
 
-class ColumnQuadratic:
+class LossColumnQuadratic:
     """Quadratic part of a loss column of the hybrid solver: matrix A and its Cholesky factor.
 
     Both are None for the identity, which is without its last entry where a bias is free.
@@ -167,7 +167,7 @@ def suits_narrow_loss_column(rows: AffineRows, smooth: bool = False) -> bool:
     return few and (dense or (isinstance(one, CsrRows) and one.n_entries >= STORED_SHARE * m * d))
 
 
-class ColumnParts:
+class LossColumnParts:
     """Parts that all loss columns of the hybrid solver share: squared row lengths, and scatters about the mean."""
 
     def __init__(
@@ -201,14 +201,14 @@ class ColumnParts:
         """The rows column by column."""
         return NarrowRows(self.rows)
 
-    def quadratic(self, column: Column) -> Generator[None, None, ColumnQuadratic]:
+    def quadratic(self, column: Column) -> Generator[None, None, LossColumnQuadratic]:
         """The quadratic part of a column."""
         if column.kappa == 0:
-            return ColumnQuadratic(None, None, self.bias == "free")
+            return LossColumnQuadratic(None, None, self.bias == "free")
         A = yield from self.scatters.centred(column)
         A *= column.kappa
         A.flat[:: A.shape[0] + 1] += 1.0
-        return ColumnQuadratic(A, (yield from cholesky.cholesky(A.copy())), False)
+        return LossColumnQuadratic(A, (yield from cholesky.cholesky(A.copy())), False)
 
 
 class LossColumn:
@@ -220,7 +220,7 @@ class LossColumn:
     declared : Column
         The column that the form has: `column`, but where that is written in other coordinates.
     rows : AffineRows
-    quadratic : ColumnQuadratic
+    quadratic : LossColumnQuadratic
         What Newton steps need, and sweeps do not; set by whoever takes such steps.
     caps, softness : ndarray of shape (m,)
     squares : ndarray of shape (m,)
@@ -238,7 +238,7 @@ class LossColumn:
         Mean signed rows, which columns of a form have in common.
     """
 
-    quadratic: ColumnQuadratic
+    quadratic: LossColumnQuadratic
 
     def __init__(
         self,
@@ -285,7 +285,7 @@ class LossColumn:
         """Pull of the mean term on a free bias."""
         return float(self.column.y @ self.column.pull) if self.column.mean > 0 else 0.0
 
-    def own_quadratic(self) -> Generator[None, None, ColumnQuadratic]:
+    def own_quadratic(self) -> Generator[None, None, LossColumnQuadratic]:
         """The quadratic part, set before."""
         return self.quadratic
         yield  # what makes this a generator

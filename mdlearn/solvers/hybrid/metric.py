@@ -14,7 +14,7 @@ from scipy.linalg import blas
 from mdlearn._solvers import dual_descent as kernels
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import COPY_BYTES
-from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, ColumnQuadratic, LossColumn
+from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, LossColumnQuadratic
 
 METRIC_COLUMNS, MOST_OF_METRIC = 600, 1e9
 """Columns, and rows times their squares, up to which a variance term has a metric: some 50 ms to whiten all rows."""
@@ -58,7 +58,7 @@ class MetricPasses:
     Parameters
     ----------
     problem : LossColumn
-    quadratic : ColumnQuadratic
+    quadratic : LossColumnQuadratic
     records : ndarray of shape (m, 8)
         Those of the descent, whose multipliers passes change.
 
@@ -68,7 +68,7 @@ class MetricPasses:
         L' w, w the coefficients that the multipliers stand for.
     """
 
-    def __init__(self, problem: LossColumn, quadratic: ColumnQuadratic, records: np.ndarray) -> None:
+    def __init__(self, problem: LossColumn, quadratic: LossColumnQuadratic, records: np.ndarray) -> None:
         assert quadratic.L is not None
         n = problem.width
         self.problem, self.records, self.L = problem, records, quadratic.L

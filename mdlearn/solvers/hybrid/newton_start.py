@@ -11,7 +11,7 @@ import numpy as np
 
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.common.warm_start import start_multipliers
-from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
+from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, HybridDescent
 from mdlearn.solvers.hybrid.loss_column import STEEPNESS, LossColumn
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
@@ -109,10 +109,10 @@ def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNe
 
 def newton_start_from_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
     """Newton start of the hybrid solver at the solutions of samples; None where sweeps are the better beginning."""
-    return (yield from _squared_hinge_sample_start(problem) if problem.soft else _hinge_sample_start(problem))
+    return (yield from _newton_start_on_squared_hinges(problem) if problem.soft else _newton_start_on_hinges(problem))
 
 
-def _squared_hinge_sample_start(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
+def _newton_start_on_squared_hinges(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
     """Newton start of the hybrid solver on squared hinges, at the solutions of samples of growing size."""
     w, alpha = np.zeros(problem.width), problem.nothing
     step = 1 if problem.small else _newton_start_sample_step(problem)
@@ -125,7 +125,7 @@ def _squared_hinge_sample_start(problem: LossColumn) -> Generator[None, None, Se
     return SemismoothNewton(problem, w, problem.caps, 0.0, alpha)
 
 
-def _hinge_sample_start(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
+def _newton_start_on_hinges(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
     """Newton start of the hybrid solver on hinges at a sample's solution, or at 0; None where sweeps are better."""
     cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.width
     if varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n):
@@ -147,7 +147,7 @@ def _hinge_sample_start(problem: LossColumn) -> Generator[None, None, Semismooth
 
 def _newton_start_is_apart(sample: LossColumn) -> Generator[None, None, bool]:
     """Whether sweeps over a sample soon leave hardly a loss, so that a Newton start is not worth its solution."""
-    descent = DualDescent(sample, sample.own_quadratic)
+    descent = HybridDescent(sample, sample.own_quadratic)
     for _ in range(SWEEPS_ON_SAMPLE):
         yield from descent.sweep()
     return descent.ascent.loss <= LOSS_APART * float(sample.caps.sum())
@@ -192,7 +192,7 @@ def newton_start_steepness(problem: LossColumn, w: np.ndarray, between: int) -> 
     return min(max(0.5 / distance if distance > 0 else math.inf, STEEPNESS), MOST_STEEPNESS) * cap
 
 
-def newton_start_after_sweeps(descent: DualDescent) -> NewtonStartEnvelopes:
+def newton_start_after_sweeps(descent: HybridDescent) -> NewtonStartEnvelopes:
     """Envelopes of a Newton start where coordinate ascent leaves off."""
     problem, beta, w = descent.problem, descent.beta, descent.element
     alpha = beta

@@ -14,7 +14,7 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, NO_MATRIX, LossColumn
-from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower_gram, unweighted_gram
+from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower_weighted_gram, unweighted_gram
 
 FREE_ROWS_PER_COLUMN = 0.5
 """Free rows per column below which the matrix is one of their size."""
@@ -87,7 +87,7 @@ class RowEnvelopes:
         weights = np.zeros(p.n_rows)
         weights[free] = s / unit
         yield from self.sum.to(weights, p.quadratic.diagonal / unit)
-        M = p.quadratic.shifted(1.0 / unit, copy_lower_gram(self.sum.M, np.empty_like(self.sum.M)))
+        M = p.quadratic.shifted(1.0 / unit, copy_lower_weighted_gram(self.sum.M, np.empty_like(self.sum.M)))
         step = yield from cholesky.cholesky_solution(M, g / -unit)
         self.factor = unit, M
         return step

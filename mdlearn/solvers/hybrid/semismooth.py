@@ -46,7 +46,7 @@ REPAIRED_HINGES_GAP, REPAIRED_HINGES_FALL = 0.1, 30.0
 the objective: the bound is off, not the place. On a9a at C = 1 a tenth of the gap is left, for a fourth of a step."""
 
 
-class LossColumnPart(LossColumn):
+class SemismoothRowSubset(LossColumn):
     """Part of a loss column of the hybrid solver: chosen rows at their weights."""
 
     def __init__(self, whole: LossColumn, chosen: np.ndarray) -> None:
@@ -239,7 +239,7 @@ class SemismoothNewton(RowEnvelopes):
         Return coefficients, what these are made of, and the share of what they were made of before.
         """
         p, target = self.problem, SOLVED_NEAR * self.gap
-        some = LossColumnPart(p, near)
+        some = SemismoothRowSubset(p, near)
         inner = RowEnvelopes(some, self.centre[near], self.steepness[near], self.z[near], self.alpha[near])
         if near.shape[0] * p.width <= NEAR_BLOCK_ENTRIES:
             block = RowEnvelopeBlock(some.block())

@@ -28,7 +28,11 @@ from mdlearn.solvers.hybrid.smooth_steps import (
     smooth_conjugate_gradient_step,
     smooth_steps_until_crawling,
 )
-from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower_gram, weighted_gram_operations
+from mdlearn.solvers.systems.weighted_gram import (
+    RunningWeightedGram,
+    copy_lower_weighted_gram,
+    weighted_gram_operations,
+)
 
 EXACT_PASSES = 32.0
 """Passes over the rows up to whose operations the exact matrix of second derivatives is made."""
@@ -344,7 +348,7 @@ class SmoothNewton:
             chosen = self.bends.copy() if exact else self._sampled(PRECONDITIONER_ROWS * self.w.shape[0])
         for _ in self.sum.to(chosen):
             yield False
-        M = copy_lower_gram(self.sum.M, np.empty_like(self.sum.M))
+        M = copy_lower_weighted_gram(self.sum.M, np.empty_like(self.sum.M))
         M[-1, -1] += self._step_ridge()[-1] - self.ridge[-1]
         self.factor = LossColumnFactor((yield from with_heartbeat(cholesky.cholesky(M), False)), chosen)
         self.fresh, self.worn = exact, False

@@ -24,12 +24,12 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
-from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
+from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, HybridDescent
 from mdlearn.solvers.hybrid.loss_column import (
     NARROW_COLUMNS,
     NARROW_ENTRIES,
-    ColumnParts,
     LossColumn,
+    LossColumnParts,
     suits_narrow_loss_column,
 )
 from mdlearn.solvers.hybrid.metric import metric_fits
@@ -171,7 +171,7 @@ class Hybrid(Solver):
         """Return what columns share: the squared lengths of the rows, and rows without zeros."""
         assert isinstance(form.features, LinearFeatures)
         rows = AffineRows(form.features.rows, form.bias != "none")
-        return ColumnParts(rows, form.features.squares(), form.bias, "logistic" not in form.kinds, form.columns)
+        return LossColumnParts(rows, form.features.squares(), form.bias, "logistic" not in form.kinds, form.columns)
         yield  # what makes this a generator
 
     def prepare_next(
@@ -179,7 +179,7 @@ class Hybrid(Solver):
     ) -> Generator[None, None, Any]:
         """Return what the form before had, where it serves this one."""
         sweeps = "logistic" not in form.kinds
-        if not isinstance(before, ColumnParts) or before.bias != form.bias or before.sweeps < sweeps:
+        if not isinstance(before, LossColumnParts) or before.bias != form.bias or before.sweeps < sweeps:
             return (yield from self.prepare(form, options))
         return before
 
@@ -187,7 +187,7 @@ class Hybrid(Solver):
         self,
         form: MarginForm,
         column: Column,
-        shared: ColumnParts,
+        shared: LossColumnParts,
         options: dict[str, Any],
         rng: np.random.Generator,
         tol: float = 0.0,
@@ -201,7 +201,7 @@ class Hybrid(Solver):
         return _hybrid_newton_steps(self._wide(form, problem, shared, places), places)
 
     def _wide(
-        self, form: MarginForm, problem: LossColumn, shared: ColumnParts, places: HybridOffers
+        self, form: MarginForm, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton]:
         """Where Newton steps over rows of many columns begin."""
         if problem.column.terms[0].kind == "logistic":
@@ -212,7 +212,7 @@ class Hybrid(Solver):
         return (yield from self._through_weaker(problem, shared, places))
 
     def _through_weaker(
-        self, problem: LossColumn, shared: ColumnParts, places: HybridOffers
+        self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: for squared hinges that are nearly a hard margin, at optima of weaker ones."""
         levels = newton_start.newton_start_losses(problem)
@@ -228,7 +228,7 @@ class Hybrid(Solver):
         return begun
 
     def _begin(
-        self, problem: LossColumn, shared: ColumnParts, places: HybridOffers
+        self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: at a start, at a sample's solution, or where coordinate ascent leaves off."""
         column, begun = problem.column, None
@@ -239,7 +239,7 @@ class Hybrid(Solver):
             begun = yield from newton_start.newton_start_from_samples(problem)
         if begun is not None:
             return begun
-        descent = DualDescent(problem, partial(shared.quadratic, column))
+        descent = HybridDescent(problem, partial(shared.quadratic, column))
         yield from sweep_until_newton(descent, places.offered)
         if sweeps_alone(problem):
             raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
@@ -248,14 +248,14 @@ class Hybrid(Solver):
 
 
 def _hybrid_narrow_steps(
-    problem: LossColumn, shared: ColumnParts, places: HybridOffers, tol: float
+    problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
 ) -> Generator[Report | Offer | None, Any, NarrowSteps]:
     """Where compiled steps over narrow rows begin: at a start, at 0, or where sweeps leave off."""
     column, begun = problem.column, None
     if column.terms[0].kind == "logistic":
         return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free", tol)
     if sweeps_beat_narrow_steps(problem):
-        descent = DualDescent(problem, partial(shared.quadratic, column))
+        descent = HybridDescent(problem, partial(shared.quadratic, column))
         yield from sweep_until_newton(descent, places.offered)
         begun = newton_start.newton_start_after_sweeps(descent)
     return NarrowHinges(problem, shared.narrow, begun, tol)

@@ -9,7 +9,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Offer, Report, Steps
-from mdlearn.solvers.hybrid.descent import DualDescent
+from mdlearn.solvers.hybrid.descent import HybridDescent
 from mdlearn.solvers.hybrid.face import LARGEST_FACE
 from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, suits_narrow_loss_column
 
@@ -43,7 +43,7 @@ Offered = Callable[[float, float, Callable[[], Report]], "Report | Offer"]
 """(objective, bound, make) -> what to yield for a place with these estimates, whose report `make` makes."""
 
 
-def sweep_until_newton(descent: DualDescent, offered: Offered) -> Steps:
+def sweep_until_newton(descent: HybridDescent, offered: Offered) -> Steps:
     """Sweep by dual coordinate ascent, until the hybrid solver's Newton steps cost less than one more digit."""
     problem, column, bounds, beat = descent.problem, descent.problem.column, [], 0.0
     least, alone, price_of = math.inf, sweeps_alone(problem), newton_price_against_sweeps(problem)

@@ -23,7 +23,7 @@ from mdlearn.data.rows.rows import COPY_BYTES, DenseRows, steps
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
-from mdlearn.solvers.hybrid.loss_column import ColumnParts, ColumnQuadratic, LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts, LossColumnQuadratic
 from mdlearn.solvers.hybrid.metric import price_of_whitened_metric
 from mdlearn.solvers.hybrid.narrow import NARROW_SWEEPS_COLUMNS, NARROW_SWEEPS_ENTRIES
 from mdlearn.solvers.systems.whitening import LossColumnWhitening
@@ -71,7 +71,7 @@ class WhitenedColumn(LossColumn):
         squares = whitening.squares + np.square(whitened[:, n])
         super().__init__(_whitened_without_variance(column), AffineRows(rows, False), squares, rows)
         self.problem, self.declared, self.L = problem, column, whitening.L
-        self.quadratic = ColumnQuadratic(None, None, False)
+        self.quadratic = LossColumnQuadratic(None, None, False)
         self.mean_row = np.append(q, float(self.tilted @ q))
 
     def coefficients(self, w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -115,7 +115,7 @@ def narrow_whitening_pays(problem: LossColumn, sharing: int) -> bool:
     return whitening_share(problem, sharing) <= CHEAP_WHITENING and whitening_pays(problem, sharing)
 
 
-def whitened_column(problem: LossColumn, parts: ColumnParts) -> Generator[None, None, WhitenedColumn]:
+def whitened_column(problem: LossColumn, parts: LossColumnParts) -> Generator[None, None, WhitenedColumn]:
     """Return a column of the hybrid solver in coordinates in which its quadratic part is the identity."""
     counts, kappa, known = problem.column.counts, problem.column.kappa, parts.whitening
     if known is None or known.kappa != kappa or not np.array_equal(known.counts, counts):
@@ -123,7 +123,7 @@ def whitened_column(problem: LossColumn, parts: ColumnParts) -> Generator[None, 
     return WhitenedColumn(problem, known)
 
 
-def _whiten_column(problem: LossColumn, parts: ColumnParts) -> Generator[None, None, LossColumnWhitening]:
+def _whiten_column(problem: LossColumn, parts: LossColumnParts) -> Generator[None, None, LossColumnWhitening]:
     """Whiten the rows for all columns with the counts and the variance of this one."""
     counts, kappa = problem.column.counts, problem.column.kappa
     _, mean, about = yield from parts.scatters.of(counts)

@@ -22,7 +22,7 @@ from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
-from mdlearn.numerics.pivoted_cholesky import partial_factor_columns
+from mdlearn.numerics.pivoted_cholesky import pivoted_cholesky_columns
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
@@ -108,7 +108,7 @@ class NewtonCG(Solver):
     def require_memory(self, form: MarginForm, options: dict[str, Any], at_once: int) -> None:
         """Ask for the rows in single precision, what is kept, and as much as the making of the factor may take."""
         m, d = form.features.rows.shape
-        r = partial_factor_columns(m, options["cache"] / FACTOR_ENTRY_BYTES)
+        r = pivoted_cholesky_columns(m, options["cache"] / FACTOR_ENTRY_BYTES)
         held = min(options["cache"] - 8.0 * m * r, stored_tile_bytes(m, _rounds(form)))
         size = memory.NEGLIGIBLE_BYTES + 4.0 * m * (d + 2) + 8.0 * m * r + max(8.0 * m * r, held)
         size += at_once * (16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
@@ -117,7 +117,7 @@ class NewtonCG(Solver):
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the matrix as products, with a partial factor of it; what values the cache has room for are kept."""
         features, constant = _newton_cg_features(form), float(form.bias == "regularized")
-        rank = partial_factor_columns(features.n_rows, options["cache"] / FACTOR_ENTRY_BYTES)
+        rank = pivoted_cholesky_columns(features.n_rows, options["cache"] / FACTOR_ENTRY_BYTES)
         L = yield from features.partial_factor(rank, constant)
         tiles, diagonal, rounded = features.columns(single=True), features.squares_at_most(), _rounds(form)
         own = tiles.tiles if isinstance(tiles, SquaredTiles) else tiles

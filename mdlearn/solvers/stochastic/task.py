@@ -13,7 +13,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows
 from mdlearn.forms.given import GivenTerm
-from mdlearn.forms.losses import table_of_terms
+from mdlearn.forms.losses import loss_term_table
 from mdlearn.forms.margin import Column, MarginForm
 
 STEP_SIZE_ROWS = 1000
@@ -53,7 +53,7 @@ class StochasticTask:
         C = max((t.weight for t in column.terms), default=0.0)
         self.scale = column.total * C if C > 0 else 1.0
         per_row = column.total / self.scale
-        self.terms = table_of_terms(column.terms)
+        self.terms = loss_term_table(column.terms)
         self.terms[:, 2:5] *= per_row
         self.bend = per_row * sum(t.steepest for t in column.terms if t.kind == "native")
         compiled = [(t, t.loss.native) for t in column.terms if isinstance(t, GivenTerm)]

@@ -48,7 +48,7 @@ class BlockFactor:
     def __init__(self, rows: BlockRows, weights: np.ndarray) -> None:
         self.weights = weights
         self.border, self.left = np.zeros((rows.layout.n_blocks, rows.width)), 0.0
-        self.packed: PackedBlocks | None = None
+        self.packed: PackedBlockFactors | None = None
         self.single: dict[int, Map] = {}
 
     def inverse(self, rhs: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ class BlockFactor:
         return out.ravel()
 
 
-class PackedBlocks:
+class PackedBlockFactors:
     """Packed factor of blocks with few rows: their scaled rows B one after the other, and the factors of I + BB'."""
 
     def __init__(self, B: np.ndarray, starts: np.ndarray) -> None:
@@ -123,11 +123,11 @@ def factor_blocks(rows: BlockRows, D: np.ndarray) -> Generator[None, None, Block
     ends = np.searchsorted(used, layout.starts)
     n = np.diff(ends)
     few = n <= min(COMPILED_BLOCK_ROWS, rows.width - 1)
-    packed = yield from _pack_small_blocks(rows.F, root, used, few, n)
+    packed = yield from _pack_small_block_factors(rows.F, root, used, few, n)
     lost: np.ndarray | list[int] = [] if packed is None or rows.width > MOST_COLUMNS else packed.lost()
     if len(lost) > 0:
         few[lost] = False
-        packed = yield from _pack_small_blocks(rows.F, root, used, few, n)
+        packed = yield from _pack_small_block_factors(rows.F, root, used, few, n)
     if packed is not None:
         made.packed, d = packed, root[used[np.repeat(few, n)]]
         inner = packed.solve(d)
@@ -140,16 +140,16 @@ def factor_blocks(rows: BlockRows, D: np.ndarray) -> Generator[None, None, Block
     return made
 
 
-def _pack_small_blocks(
+def _pack_small_block_factors(
     F: np.ndarray, root: np.ndarray, used: np.ndarray, few: np.ndarray, n: np.ndarray
-) -> Generator[None, None, PackedBlocks | None]:
+) -> Generator[None, None, PackedBlockFactors | None]:
     """Factors of the `few` blocks among those with n of the `used` entries each; None where these have no rows."""
     mine = used if few.all() else used[np.repeat(few, n)]
     if mine.shape[0] == 0:
         return None
     B = F[mine].astype(np.float64, copy=False)
     B *= root[mine, None]
-    packed = PackedBlocks(B, np.append(0, np.cumsum(np.where(few, n, 0))))
+    packed = PackedBlockFactors(B, np.append(0, np.cumsum(np.where(few, n, 0))))
     yield from packed.factor()
     return packed
 
@@ -188,7 +188,7 @@ def _factor_block_by_columns(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> 
     M, h, product = np.zeros((width, width)), np.zeros(width), np.empty((width, width))
     pieces = list(steps(used.shape[0], max(64, 2 * BLOCK_OPERATIONS // (width * width))))
     for part in pieces:
-        B = _block_entries(F, used[part])
+        B = _block_factor_entries(F, used[part])
         B = B if alike else B * d[part, None]
         M += np.matmul(B.T, B, out=product)
         h += B.sum(axis=0) if alike else B.T @ d[part]
@@ -202,12 +202,12 @@ def _factor_block_by_columns(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> 
     # A sum of squares: the difference that it equals would lose its digits.
     left = float(border @ border)
     for part in pieces:
-        rest = d[part] * (1.0 - _block_entries(F, used[part]) @ border)
+        rest = d[part] * (1.0 - _block_factor_entries(F, used[part]) @ border)
         left += float(rest @ rest)
     return lambda r: cholesky.cholesky_solve(L, r), border, left
 
 
-def _block_entries(F: np.ndarray, which: np.ndarray) -> np.ndarray:
+def _block_factor_entries(F: np.ndarray, which: np.ndarray) -> np.ndarray:
     """Entries `which` of the blocks F in float64; a view where they follow each other and F is float64."""
     whole = which[-1] - which[0] + 1 == which.shape[0]
     return np.asarray(F[which[0] : which[-1] + 1] if whole else F[which], dtype=np.float64)

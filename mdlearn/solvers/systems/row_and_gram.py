@@ -25,8 +25,8 @@ from mdlearn.solvers.systems.weighted_gram import (
     KnownWeightedGram,
     RunningWeightedGram,
     Work,
-    copy_lower_gram,
-    mirror_lower_gram,
+    copy_lower_weighted_gram,
+    mirror_lower_weighted_gram,
 )
 
 Map = Callable[[np.ndarray], np.ndarray]
@@ -160,8 +160,8 @@ class RowSystem:
     def matrix(self, D: np.ndarray, shift: float) -> Generator[None, None, np.ndarray]:
         """Q + R' D R, which can be factored: without a ridge its diagonal grows by a share."""
         yield from self.sum.to(D)
-        M = copy_lower_gram(self.sum.M, np.empty_like(self.sum.M))
-        mirror_lower_gram(M)
+        M = copy_lower_weighted_gram(self.sum.M, np.empty_like(self.sum.M))
+        mirror_lower_weighted_gram(M)
         if self.no_ridge:
             # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
             diagonal = np.diagonal(M)

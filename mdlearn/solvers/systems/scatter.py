@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import DenseRows, Rows, steps
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.systems.weighted_gram import PIECE_ENTRIES, Work, add_weighted_gram, mirror_lower_gram
+from mdlearn.solvers.systems.weighted_gram import PIECE_ENTRIES, Work, add_weighted_gram, mirror_lower_weighted_gram
 
 LEFT_BY_CENTRE = 1e-3
 """Share of a column's squares that a centre leaves at least where these are summed up first: digits are lost beyond."""
@@ -116,7 +116,7 @@ class Scatters:
             with np.errstate(over="ignore", invalid="ignore"):
                 some = DenseRows(rows.block(part) - mean)
             yield from add_weighted_gram(some, False, counts[part], M)
-        mirror_lower_gram(M)
+        mirror_lower_weighted_gram(M)
         return M
 
     def _sum_less_mean(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray | None]:
@@ -129,7 +129,7 @@ class Scatters:
         yield from add_weighted_gram(self.stored, False, counts, M)
         with np.errstate(over="ignore", invalid="ignore"):
             M -= np.multiply.outer(counts.sum() * mean, mean)
-        mirror_lower_gram(M)
+        mirror_lower_weighted_gram(M)
         return M
 
     def centred(self, column: Column) -> Generator[None, None, np.ndarray]:

@@ -115,14 +115,14 @@ def _add_sparse_gram(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) ->
         start = stop
 
 
-def copy_lower_gram(A: np.ndarray, out: np.ndarray) -> np.ndarray:
+def copy_lower_weighted_gram(A: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Copy the lower triangle of a weighted Gram matrix, in pieces between which Ctrl-C is seen."""
     for rows in steps(A.shape[0], 256):
         out[rows, : rows.stop] = A[rows, : rows.stop]
     return out
 
 
-def mirror_lower_gram(M: np.ndarray) -> None:
+def mirror_lower_weighted_gram(M: np.ndarray) -> None:
     """Copy the lower triangle of a weighted Gram matrix to the upper one."""
     step = 256
     for start in range(0, M.shape[0], step):
@@ -177,7 +177,7 @@ class RunningWeightedGram:
             self.M.fill(0.0)
             np.fill_diagonal(self.M, self.Q)
         else:
-            copy_lower_gram(self.Q, self.M)
+            copy_lower_weighted_gram(self.Q, self.M)
         factor = 0.0 if self.known is None else self.known.multiple(D)
         if self.known is not None and factor > 0:
             yield from self.known.add(factor, self.known.counts, self.M)

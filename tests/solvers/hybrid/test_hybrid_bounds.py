@@ -15,7 +15,7 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.hybrid import loss_column, semismooth, smooth
-from mdlearn.solvers.hybrid.loss_column import ColumnQuadratic, LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnQuadratic
 
 C = 20.0
 
@@ -33,7 +33,7 @@ def test_the_bound_of_a_step_is_that_of_where_it_leads(sparse, a, bias, monkeypa
     rows = CsrRows(sp.csr_matrix(X)) if sparse else DenseRows(X)
     column = Column(y.astype(float), weight, 0.0, a, (HingeTerm(C, power=2),))
     problem = LossColumn(column, AffineRows(rows, bias == "regularized"), (X * X).sum(axis=1), rows)
-    problem.quadratic = ColumnQuadratic(None, None, False)
+    problem.quadratic = LossColumnQuadratic(None, None, False)
     R = y[:, None] * (X if bias == "none" else np.hstack([X, np.ones((len(y), 1))]))
     e, caps = R.T @ (a * weight / weight.sum()), 2.0 * C * weight
     slopes, direction = [], semismooth.RowEnvelopes.direction
@@ -88,7 +88,7 @@ def test_multipliers_that_were_cut_are_repaired(loss, bias, a, sparse, monkeypat
     term = HingeTerm(50.0, power=2) if loss == "squared" else LogisticTerm(50.0, alpha=SHARP)
     column = Column(y.astype(float), weight, 0.0, a, (term,))
     problem = LossColumn(column, AffineRows(rows, bias != "none"), (X * X).sum(axis=1), rows)
-    problem.quadratic = ColumnQuadratic(None, None, bias == "free")
+    problem.quadratic = LossColumnQuadratic(None, None, bias == "free")
     w, ridge = np.zeros(problem.width), np.ones(problem.width)
     if loss == "squared":
         newton = semismooth.SemismoothNewton(problem, w, problem.caps, 0.0, problem.nothing)

@@ -16,8 +16,8 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.hybrid import face, newton_start, solver
-from mdlearn.solvers.hybrid.descent import DualDescent
-from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+from mdlearn.solvers.hybrid.descent import HybridDescent
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 
 M, D = 40, 60
 
@@ -29,12 +29,12 @@ def problem_of(kind="dense", variance=0.0, mean=0.0, C=0.6, seed=0):
     counts = rng.integers(1, 4, M).astype(float)
     column = Column(np.where(rng.random(M) < 0.5, 1.0, -1.0), counts, variance, mean, (HingeTerm(C),))
     rows = AffineRows(CsrRows(sp.csr_matrix(X)) if kind == "csr" else DenseRows(X), True)
-    parts = ColumnParts(rows, (X * X).sum(axis=1), "regularized", True)
+    parts = LossColumnParts(rows, (X * X).sum(axis=1), "regularized", True)
     return LossColumn(column, rows, parts.squares, parts.stored), parts, column.y[:, None] * np.c_[X, np.ones(M)]
 
 
 def descent_of(problem, parts):
-    return DualDescent(problem, lambda: parts.quadratic(problem.column))
+    return HybridDescent(problem, lambda: parts.quadratic(problem.column))
 
 
 def matrix_of(problem, R):
@@ -150,8 +150,8 @@ def test_faces_end_a_fit_that_sweeps_alone_crawl_through(variance, monkeypatch):
     rng = np.random.default_rng(3)
     X = 0.3 * (rng.standard_normal((300, 8)) @ rng.standard_normal((8, 350)) + rng.standard_normal((300, 350)))
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(300) > 0, 1, -1)
-    sweeps, plain = [], DualDescent.sweep
-    monkeypatch.setattr(DualDescent, "sweep", lambda self: sweeps.append(self) or plain(self))
+    sweeps, plain = [], HybridDescent.sweep
+    monkeypatch.setattr(HybridDescent, "sweep", lambda self: sweeps.append(self) or plain(self))
     monkeypatch.setattr(newton_start, "newton_start_beats_sweeps", lambda problem: False)
     monkeypatch.setattr(solver, "SemismoothNewton", None)  # nothing is left to it
     given = {"C": 1.0, "v": variance, "a": 0.0}

@@ -15,8 +15,8 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.hybrid.descent import DualDescent
-from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+from mdlearn.solvers.hybrid.descent import HybridDescent
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 from mdlearn.solvers.hybrid.narrow import NarrowHinges
 from mdlearn.solvers.hybrid.newton_start import newton_start_after_sweeps
 
@@ -39,13 +39,13 @@ def full(m, d, seed=0):
 @pytest.fixture
 def counted(monkeypatch):
     """Rows of every problem that is swept over."""
-    rows, sweep = [], DualDescent.sweep
+    rows, sweep = [], HybridDescent.sweep
 
     def counting(self):
         rows.append(self.problem.n_rows)
         yield from sweep(self)
 
-    monkeypatch.setattr(DualDescent, "sweep", counting)
+    monkeypatch.setattr(HybridDescent, "sweep", counting)
     return rows
 
 
@@ -92,9 +92,9 @@ def test_narrow_steps_begin_where_sweeps_ended(power, variance):
     X, y = full(200, 5)
     counts = np.random.default_rng(1).uniform(0.5, 2.0, 200)
     column = Column(y.astype(float), counts, variance, 0.4, (HingeTerm(0.1, power=power),))
-    parts = ColumnParts(AffineRows(DenseRows(X), True), (X * X).sum(axis=1), "regularized", True)
+    parts = LossColumnParts(AffineRows(DenseRows(X), True), (X * X).sum(axis=1), "regularized", True)
     problem = LossColumn(column, parts.rows, parts.squares, parts.stored)
-    descent = DualDescent(problem, partial(parts.quadratic, column))
+    descent = HybridDescent(problem, partial(parts.quadratic, column))
     for _ in range(3):
         list(descent.sweep())
     begun = newton_start_after_sweeps(descent)

@@ -14,8 +14,8 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.hybrid import metric
-from mdlearn.solvers.hybrid.descent import DualDescent
-from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+from mdlearn.solvers.hybrid.descent import HybridDescent
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 
 M, D = 300, 12
 
@@ -29,7 +29,7 @@ def case(kind="csr", bias="regularized", squared=False, mean=0.4, seed=0):
     y = np.where(X @ rng.standard_normal(D) + rng.standard_normal(M) > 0, 1.0, -1.0)
     column = Column(y, counts, 3.0, mean, (HingeTerm(0.3, power=2 if squared else 1),))
     rows = AffineRows(CsrRows(sp.csr_matrix(X)) if kind == "csr" else DenseRows(X), bias == "regularized")
-    parts = ColumnParts(rows, (X * X).sum(axis=1), bias, True)
+    parts = LossColumnParts(rows, (X * X).sum(axis=1), bias, True)
     R = y[:, None] * (np.c_[X, np.ones(M)] if bias == "regularized" else X)
     v = counts @ R / counts.sum()
     A = np.eye(R.shape[1]) + column.kappa * (R - v).T @ (counts[:, None] * (R - v))
@@ -38,7 +38,7 @@ def case(kind="csr", bias="regularized", squared=False, mean=0.4, seed=0):
 
 def begun(problem, parts, sweeps=2):
     """Return a descent that is in the metric after so many sweeps."""
-    descent = DualDescent(problem, lambda: parts.quadratic(problem.column))
+    descent = HybridDescent(problem, lambda: parts.quadratic(problem.column))
     descent.price_of_metric = np.inf
     for _ in range(sweeps):
         drain(descent.sweep())
@@ -93,7 +93,7 @@ def test_rows_are_whitened_once_and_no_others_than_free_ones():
 def test_the_metric_waits_for_what_it_costs():
     """Sweeps come first until they have cost as much, and go on where a digit is cheaper or the metric too large."""
     problem, parts, *_ = case()
-    descent = DualDescent(problem, lambda: parts.quadratic(problem.column))
+    descent = HybridDescent(problem, lambda: parts.quadratic(problem.column))
     for _ in range(3):
         drain(descent.sweep())
     descent.steady_price = np.inf
@@ -115,7 +115,7 @@ def test_the_metric_waits_for_what_it_costs():
 
 def test_the_pace_is_that_of_the_last_two_sweeps():
     problem, parts, *_ = case()
-    descent = DualDescent(problem, lambda: parts.quadratic(problem.column))
+    descent = HybridDescent(problem, lambda: parts.quadratic(problem.column))
     descent.price_of_metric = np.inf
     bounds, operations = [-np.inf], [0.0]
     for _ in range(6):

@@ -21,7 +21,7 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.hybrid import loss_column, narrow, solver
-from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 from mdlearn.solvers.hybrid.narrow import NARROW_SAMPLE, NarrowHinges, NarrowLogisticSteps
 
 POWERS = {"hinge": 1, "squared": 2}
@@ -36,7 +36,7 @@ def column_of(kind, m, d, variance=0.0, mean=0.0, weight=0.7, seed=0, bias="regu
     term = LogisticTerm(weight, SHARP) if kind == "logistic" else HingeTerm(weight, power=POWERS[kind])
     column = Column(y, counts, variance, mean, (term,))
     rows = AffineRows(DenseRows(X), True)
-    parts = ColumnParts(rows, (X * X).sum(axis=1), bias, kind != "logistic")
+    parts = LossColumnParts(rows, (X * X).sum(axis=1), bias, kind != "logistic")
     return LossColumn(column, rows, parts.squares, parts.stored), parts, np.hstack([X, np.ones((m, 1))])
 
 
@@ -207,7 +207,7 @@ def rare_and_heavy(large, weights):
     w = rng.standard_normal(rare + 3) * np.repeat([1.0 / large, 1.0], [rare, 3])
     y = np.where(X @ w + rng.standard_normal(m) > 0, 1.0, -1.0)
     column, rows = Column(y, np.ones(m), 0.0, 0.0, weights), AffineRows(DenseRows(X), True)
-    parts = ColumnParts(rows, (X * X).sum(axis=1), "regularized", isinstance(weights[0], HingeTerm))
+    parts = LossColumnParts(rows, (X * X).sum(axis=1), "regularized", isinstance(weights[0], HingeTerm))
     return LossColumn(column, rows, parts.squares, parts.stored), parts.narrow
 
 
@@ -303,7 +303,7 @@ def test_rows_lie_column_by_column(order, kind, m):
 @pytest.mark.parametrize("bias", ["none", "regularized"])
 @pytest.mark.parametrize("tol", [1e-2, 1e-9])
 def test_fits_come_to_the_optimum_without_a_sweep(loss, given, bias, tol, monkeypatch):
-    monkeypatch.setattr(solver, "DualDescent", None)
+    monkeypatch.setattr(solver, "HybridDescent", None)
     X, y = sample()
     model = mdlearn.fit(OBJECTIVES[loss], X, y, bias=bias, tol=tol, solver="hybrid", **given)
     best, _ = optimum(loss, X, y, bias, **given)
@@ -352,7 +352,7 @@ def test_columns_of_csr_rows_are_those_of_dense_ones(kind, index):
 
 @pytest.mark.parametrize("loss", OBJECTIVES)
 def test_narrow_csr_rows_of_many_entries_take_compiled_steps(loss, monkeypatch):
-    monkeypatch.setattr(solver, "DualDescent", None)
+    monkeypatch.setattr(solver, "HybridDescent", None)
     monkeypatch.setattr(solver, "SemismoothNewton", None)
     for name in ("SemismoothNewton", "SmoothNewton"):
         monkeypatch.setattr(solver.newton_start, name, None)

@@ -93,7 +93,7 @@ def drawn(m, d, noise, fill=1.0, seed=2):
 
 def test_after_surveys_sweeps_know_the_objective_of_their_coefficients(monkeypatch):
     X, y = drawn(2000, 80, 2.0, fill=0.1)
-    C, seen, plain = 0.05, [], descent.DualDescent._sum_up
+    C, seen, plain = 0.05, [], descent.HybridDescent._sum_up
 
     def summed(self):
         plain(self)
@@ -104,7 +104,7 @@ def test_after_surveys_sweeps_know_the_objective_of_their_coefficients(monkeypat
         off = abs(self.objective / (0.5 * w @ w + C * hinges.sum()) - 1.0)
         seen.append((self.surveyed, off))
 
-    monkeypatch.setattr(descent.DualDescent, "_sum_up", summed)
+    monkeypatch.setattr(descent.HybridDescent, "_sum_up", summed)
     model = mdlearn.fit("svm", X, y, C=C, solver="hybrid", tol=1e-4)
     assert model.certificate.converged
     assert sum(surveyed for surveyed, _ in seen) >= 2
@@ -114,8 +114,8 @@ def test_after_surveys_sweeps_know_the_objective_of_their_coefficients(monkeypat
 
 def test_beside_a_variance_all_rows_are_visited(monkeypatch):
     X, y = drawn(2000, 80, 2.0, fill=0.1)
-    seen, plain = [], descent.DualDescent._sum_up
-    monkeypatch.setattr(descent.DualDescent, "_sum_up", lambda self: seen.append(self.surveyed) or plain(self))
+    seen, plain = [], descent.HybridDescent._sum_up
+    monkeypatch.setattr(descent.HybridDescent, "_sum_up", lambda self: seen.append(self.surveyed) or plain(self))
     assert mdlearn.fit("ldm", X, y, C=0.05, solver="hybrid", tol=1e-4).certificate.converged
     assert len(seen) > 2 and not any(seen)
 

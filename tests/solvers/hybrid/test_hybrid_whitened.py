@@ -14,7 +14,7 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.hybrid import loss_column, solver, whitened_column
-from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 from mdlearn.solvers.systems.scatter import MeansOfColumns
 
 VARIANCE, MEAN, C = 30.0, 4.0, 0.7
@@ -33,7 +33,7 @@ def column_of(m=60, d=4, constant=True, seed=0):
     counts[3] = 0.0
     column = Column(np.where(X[:, 0] > 2.0, 1.0, -1.0), counts, VARIANCE, MEAN, (HingeTerm(C),))
     rows = AffineRows(DenseRows(X), constant)
-    parts = ColumnParts(rows, (X * X).sum(axis=1), "regularized" if constant else "none", True)
+    parts = LossColumnParts(rows, (X * X).sum(axis=1), "regularized" if constant else "none", True)
     return LossColumn(column, rows, parts.squares, parts.stored), parts, X
 
 
@@ -127,8 +127,8 @@ def test_sweeps_over_whitened_rows_are_few(monkeypatch):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((2000, 12)) @ rng.standard_normal((12, 12))
     y = np.where(X[:, 0] + rng.standard_normal(2000) > 0, 1, -1)
-    swept, sweep = [], solver.DualDescent.sweep
-    monkeypatch.setattr(solver.DualDescent, "sweep", lambda self: swept.append(1) or sweep(self))
+    swept, sweep = [], solver.HybridDescent.sweep
+    monkeypatch.setattr(solver.HybridDescent, "sweep", lambda self: swept.append(1) or sweep(self))
     monkeypatch.setattr(solver.newton_start, "newton_start_beats_sweeps", lambda problem: False)
     counts = []
     for given in ({}, {"solver": "hybrid"}):
@@ -154,7 +154,7 @@ def test_rows_far_from_zero_are_not_whitened():
     problem, _, X = column_of()
     far = X + 200.0
     rows = AffineRows(DenseRows(far), True)
-    parts = ColumnParts(rows, (far * far).sum(axis=1), "regularized", True)
+    parts = LossColumnParts(rows, (far * far).sum(axis=1), "regularized", True)
     assert not whitened_column.whitening_pays(LossColumn(problem.column, rows, parts.squares, parts.stored))
 
 

@@ -12,7 +12,7 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.certified_solution import certify
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.objectives.leastsquares import squared_loss
+from mdlearn.objectives.leastsquares import least_squares_loss
 from mdlearn.solvers.dual_hessian import eigen as decomposed
 from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
 from mdlearn.solvers.quadratic import solver as direct
@@ -69,7 +69,7 @@ def test_the_optimum_over_a_gram_matrix(bias, loss, variance):
     X, y, c = rng.standard_normal((40, 3)), np.where(rng.random(40) > 0.4, 1.0, -1.0), rng.uniform(0.3, 3.0, 40)
     features = KernelFeatures(DenseRows(X), Kernel("rbf", {"gamma": 0.5}))
     G, m, a = done(features.gram()), c.sum(), 1.3
-    column = Column(y, c, variance, a, squared_loss(loss) if loss else ())
+    column = Column(y, c, variance, a, least_squares_loss(loss) if loss else ())
     form = MarginForm(features, (column,), bias)
     known = KernelSpectrum(done(eigendecompose_gram(G, float(bias == "regularized"), c)))
     assert known.serves(form, column)
@@ -118,7 +118,7 @@ def test_decompositions_and_factorisations_are_counted(monkeypatch):
 
 @pytest.mark.parametrize("seconds, left", [(50.0, [4, 3, 2, 1]), (200.0, [1, 1, 1, 1])])
 def test_points_are_solved_one_by_one_where_a_decomposition_would_not_end_in_time(seconds, left, monkeypatch, clock):
-    monkeypatch.setattr("mdlearn.driver.driver.eigh_seconds", lambda order: seconds)
+    monkeypatch.setattr("mdlearn.driver.driver.symmetric_eigen_seconds", lambda order: seconds)
     seen, prepare = [], Direct.prepare_next
 
     def noted(self, form, options, before, left):
