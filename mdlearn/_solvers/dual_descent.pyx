@@ -94,6 +94,17 @@ cdef class Ascent:
         self.kink, self.border, self.norm, self.state = kink, border, norm, seed | 1
         self.tau = self.along = self.lazy = 0.0
 
+    def choose(self, const long long[::1] rows):
+        """Take these rows as the free ones."""
+        cdef Py_ssize_t k, n = rows.shape[0]
+        if n > self.free.shape[0]:
+            raise ValueError("there are more free rows than rows")
+        for k in range(n):
+            if not 0 <= rows[k] < self.free.shape[0]:
+                raise ValueError("a row is out of range")
+        self.free[:n] = rows
+        self.n_free = n
+
 
 cdef inline void shuffle(long long[::1] order, Py_ssize_t n, uint64_t* state) noexcept nogil:
     # Xorshift; a multiplication takes the place of a division.

@@ -172,6 +172,15 @@ class HybridDescent:
         self.steady_price = (spent + self.spent) * math.log(10.0) / both if both > 0 else math.inf
         self.rise, self.rate, self.spent = rise, rate, spent
 
+    def begin_at(self, beta: np.ndarray, element: np.ndarray, rows: np.ndarray) -> None:
+        """Take multipliers that stand for `element`, and rows as the free ones; there is no variance term."""
+        self.records[:, 4], self.u[:] = beta, element
+        self.ascent.choose(rows)
+
+    def pass_once(self) -> Generator[None, None, None]:
+        """Pass once over the rows that are free."""
+        return self._go(partial(self.visit, False), self.ascent.n_free)
+
     def _pass_over_free(self, free: int, stepped: bool) -> Generator[None, None, int]:
         """Pass over the free rows; return how many visits of rows as they are there were."""
         if self.sweeps < FIRST_SWEEPS or not free:
@@ -187,7 +196,7 @@ class HybridDescent:
             self.passes(PASSES if stepped else MOST_PASSES, PASSES_SHARE, min(VISITS_PER_ROW * m, self.piece))
         else:
             for _ in range(PASSES):
-                yield from self._go(partial(self.visit, False), free)
+                yield from self.pass_once()
         return self.ascent.visits - before
 
     def _metric_is_due(self, face_pays: bool) -> bool:

@@ -52,7 +52,6 @@ class RowEnvelopes:
         self.kept = 1.0
         self.u, self.room = np.empty_like(z), np.empty(z.shape[0], dtype=np.int64)
         self.free = self.room[:0]
-        self.factor: tuple[float, np.ndarray] | None = None
         self.close = SQUARED_LINE if problem.soft else HINGE_LINE
 
     @kept
@@ -70,7 +69,7 @@ class RowEnvelopes:
     def direction(self, g: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Newton step against the slope g."""
         p, free = self.problem, self.free
-        s, self.factor = self.steepness[free], None
+        s = self.steepness[free]
         if not free.shape[0] and p.quadratic.A is None:
             return -g
         if min(free.shape[0], p.width) > LARGEST_MATRIX:
@@ -88,9 +87,7 @@ class RowEnvelopes:
         weights[free] = s / unit
         yield from self.sum.to(weights, p.quadratic.diagonal / unit)
         M = p.quadratic.shifted(1.0 / unit, copy_lower_weighted_gram(self.sum.M, np.empty_like(self.sum.M)))
-        step = yield from cholesky.cholesky_solution(M, g / -unit)
-        self.factor = unit, M
-        return step
+        return (yield from cholesky.cholesky_solution(M, g / -unit))
 
     def follow(self, dz: np.ndarray, t: float) -> np.ndarray:
         """Go along a Newton step with the change dz of the margins for a length t; return where all of it leads."""

@@ -198,10 +198,10 @@ class Hybrid(Solver):
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
         if narrow and not narrow_whitening_pays(problem, len(form.columns)):
             return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places, tol), places)
-        return _hybrid_newton_steps(self._wide(form, problem, shared, places), places)
+        return _hybrid_newton_steps(self._wide(form, problem, shared, places, tol), places)
 
     def _wide(
-        self, form: MarginForm, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
+        self, form: MarginForm, problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton]:
         """Where Newton steps over rows of many columns begin."""
         if problem.column.terms[0].kind == "logistic":
@@ -209,7 +209,9 @@ class Hybrid(Solver):
             return (yield from newton_start.logistic_newton_start(problem))
         if whitening_pays(problem, len(form.columns)):
             problem = yield from whitened_column(problem, shared)
-        return (yield from self._through_weaker(problem, shared, places))
+        newton = yield from self._through_weaker(problem, shared, places)
+        newton.tol = tol
+        return newton
 
     def _through_weaker(
         self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers

@@ -308,6 +308,15 @@ def dense(X=None, whole=True, start=0, stop=6):
     dual_descent.dense(np.ones((6, 3)) if X is None else X, state(), whole, start, stop)
 
 
+def test_chosen_rows_alone_are_visited():
+    records = np.ones((6, 8))
+    records[:, 4] = 0.0
+    ascent = state(records=records, border=0.0)
+    ascent.choose(np.array([1, 4]))
+    dual_descent.dense(0.1 * np.ones((6, 3)), ascent, False, 0, ascent.n_free)
+    assert ascent.visits == 2 and np.flatnonzero(records[:, 4]).tolist() == [1, 4]
+
+
 def sparse(**changes):
     S = sp.csr_matrix(np.ones((6, 3)))
     given = {"data": S.data, "indices": S.indices, "indptr": S.indptr, "whole": True, "start": 0}
@@ -336,6 +345,9 @@ FAULTS = {
     "records": (lambda: state(records=np.ones((6, 7))), "records, order, free rows and coefficients do not fit"),
     "order": (lambda: state(order=np.arange(5)), "records, order, free rows and coefficients do not fit"),
     "spare": (lambda: state(free=np.arange(5)), "records, order, free rows and coefficients do not fit"),
+    "chosen": (lambda: state().choose(np.zeros(7, np.int64)), "more free rows than rows"),
+    "chosen out of range": (lambda: state().choose(np.array([1, 6])), "a row is out of range"),
+    "chosen below 0": (lambda: state().choose(np.array([-1, 0])), "a row is out of range"),
     "no coefficients": (lambda: state(w=np.zeros(0)), "records, order, free rows and coefficients do not fit"),
     "no rows": (
         lambda: state(records=np.ones((0, 8)), order=np.arange(0), free=np.arange(0)),
