@@ -132,7 +132,7 @@ def fit(
     """
     limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
-    blocks = None if type(X) is np.ndarray else blocks_for_streamed_fit(X, y, sample_weight)
+    blocks = blocks_for_streamed_fit(X, y, sample_weight)
     if blocks is not None:
         if warm_start is not None:
             raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")
