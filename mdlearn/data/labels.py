@@ -16,6 +16,9 @@ WIDE_LABELS = {**dict.fromkeys("?bBhHiIlq", np.dtype(np.int64)), **dict.fromkeys
 """Types of labels, as NumPy's characters, of which one pass over a wider type tells whether there are two."""
 SORTED_LABELS = 1 << 16
 """Labels that are sorted at once: texts take a second per million."""
+LONG_TEXT = 8
+"""Characters from which texts are sorted without their repetitions: 60 to 20,000 of 8 to 27 characters, 3 to 200 of
+them different, take 0.8 to 0.2 of the time of a sort of all, those of up to 4 characters 0.6 to 3 times as long."""
 LARGEST_TARGET = 1e150
 """Targets beyond this have squares near the largest number."""
 FEWEST_ROWS_OF_REGRESSION = 40
@@ -160,10 +163,17 @@ def check_label_indicators(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]
     return np.array(columns) if named else np.arange(given.shape[1]), given == 1
 
 
+def _distinct_labels(labels: np.ndarray) -> np.ndarray:
+    """Labels without repetitions, sorted."""
+    if labels.dtype.kind == "U" and labels.itemsize >= LONG_TEXT * np.dtype("U1").itemsize:
+        return np.array(sorted(set(labels.tolist())), dtype=labels.dtype)
+    return np.unique(labels)
+
+
 def _labels_to_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Classes found in the validation of labels, sorted, and the class index of each row, in pieces."""
     parts = list(steps(labels.shape[0], SORTED_LABELS))
-    found = [np.unique(labels[part]) for part in parts] or [labels]
+    found = [_distinct_labels(labels[part]) for part in parts] or [labels]
     classes = found[0] if len(found) == 1 else np.unique(np.concatenate(found))
     codes = np.empty(labels.shape[0], dtype=np.intp)
     for part in parts:
