@@ -66,10 +66,15 @@ class BasisColumns(Rows):
         return self.kernel.plain and np.array_equal(self.index, np.arange(self.shape[0]))
 
     @property
+    def kept_bytes(self) -> float:
+        """Bytes of all values, where these are kept; else 0."""
+        m, n = self.shape
+        return 8.0 * m * n if 8.0 * m * n <= COPY_BYTES else 0.0
+
+    @property
     def forgotten(self) -> bool:
         """Whether products are made of tiles of a symmetric matrix that is too large to be kept."""
-        m, n = self.shape
-        return 8.0 * m * n > COPY_BYTES and self.symmetric
+        return not self.kept_bytes and self.symmetric
 
     @kept
     def tiled(self) -> TiledMatrix:
@@ -87,11 +92,13 @@ class BasisColumns(Rows):
     def block(self, rows: Selection) -> np.ndarray:
         """Kernel values of some rows; a view where they are kept and `rows` is a slice."""
         m, n = self.shape
-        if 8.0 * m * n > COPY_BYTES:
+        if not self.kept_bytes:
             return self._values(rows)
         # Two threads may fill the same part: with the same bits.
-        kept = self._store.setdefault("kept", np.empty((m, n)))
-        done = self._store.setdefault("done", np.zeros(-(-m // self._step), dtype=bool))
+        if "done" not in self._store:
+            self._store.setdefault("kept", np.empty((m, n)))
+            self._store.setdefault("done", np.zeros(-(-m // self._step), dtype=bool))
+        kept, done = self._store["kept"], self._store["done"]
         parts = np.unique(np.arange(m)[rows] // self._step)
         for part in parts[~done[parts]].tolist():
             span = slice(part * self._step, min(m, (part + 1) * self._step))
@@ -111,8 +118,7 @@ class BasisColumns(Rows):
     @property
     def folded(self) -> bool:
         """Whether products go through w = sum_j coef_j z_j: where kernel values are too many to be kept."""
-        m, n = self.shape
-        return self.kernel.name == "linear" and self.source.sparse and 8.0 * m * n > COPY_BYTES
+        return self.kernel.name == "linear" and self.source.sparse and not self.kept_bytes
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         if self.forgotten:

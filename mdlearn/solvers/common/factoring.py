@@ -21,12 +21,17 @@ class Factoring(Solver):
     """Base class of engines that share the factoring of a `RowSystem` or `GramSystem`."""
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
-        """Ask for three matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""
+        """Ask for three matrices of size d per column (rows), or for the Gram matrix and two of its size per column.
+
+        What columns have in common comes on top: the scatter of the rows, and the values of a basis.
+        """
         m, d = form.features.n_rows, form.features.width + 1
         sweeps = form.ridge > 0 and CURVED.isdisjoint(form.kinds)
         if prefers_row_system(form):
             square = BlockSystem.bytes_of(form.features.rows) if prefers_block_system(form) else 24.0 * d * d
-            common = 8.0 * d * d if len(form.columns) > 1 else 0.0
+            common = 8.0 * d * d if len(form.columns) > 1 or form.varied else 0.0
+            if isinstance(form.features, BasisFeatures):
+                common += form.features.rows.kept_bytes
             size, what = common + at_once * (square + 160.0 * m), f"solver {self.name!r} on {d} columns"
             instead = "use solver='cd'" if sweeps else "use fewer columns"
             if isinstance(form.features, BasisFeatures):

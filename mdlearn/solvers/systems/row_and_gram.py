@@ -96,7 +96,8 @@ class RowSystem:
         column, Q, scatters = self.column, self.ridge, self.scatters
         if column.kappa > 0:
             scatters = Scatters(self.affine) if scatters is None else scatters
-            Q = column.kappa * (yield from scatters.centred(column))
+            Q = yield from scatters.centred(column)
+            Q *= column.kappa
             Q[np.diag_indices(self.size)] += self.ridge
         known = None if scatters is None else KnownWeightedGram(column.counts, scatters.add)
         self.sum = RunningWeightedGram(self.features.rows, self.bias, Q, known)

@@ -141,7 +141,9 @@ class Scatters:
         s -= (float(weights.sum()) / C - label) * m
         with np.errstate(over="ignore", invalid="ignore"):
             V = np.stack((m, s), axis=1)
-            return about + V @ (C * np.array([[1.0 - label * label, -label], [-label, -1.0]])) @ V.T
+            found: np.ndarray = V @ (C * np.array([[1.0 - label * label, -label], [-label, -1.0]])) @ V.T
+            found += about
+        return found
 
     def add(self, factor: float, counts: np.ndarray, M: np.ndarray) -> Work:
         """Add factor sum c_i x_i x_i' to the lower triangle of M."""

@@ -1,0 +1,42 @@
+"""What engines ask for before they begin is what a fit takes of memory at the most."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import mdlearn
+from mdlearn.data.rows.rows import BLOCK_ENTRIES
+from mdlearn.numerics import memory
+
+ENGINES = {
+    "uldm": ("direct", "newton"),
+    "lsldm": ("direct", "newton"),
+    "lssvm": ("direct", "cd"),
+    "lsvm": ("newton", "decomposition"),
+    "svm": ("interior", "cd", "decomposition"),
+    "ldm": ("interior", "cd", "decomposition"),
+}
+M = 1500
+
+
+@pytest.mark.parametrize(("objective", "solver"), [(o, s) for o, all_of in ENGINES.items() for s in all_of])
+def test_no_engine_takes_more_than_a_tenth_beyond_what_it_asks_for(monkeypatch, objective, solver):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((M, 10))
+    y = np.sign(X[:, 0] + 0.3 * rng.standard_normal(M))
+    mdlearn.fit(objective, X[:40], y[:40], kernel="rbf", solver=solver)  # imports are no part of it
+    asked, require = [], memory.require
+
+    def noted(size, *about):
+        asked.append(size)
+        require(size, *about)
+
+    monkeypatch.setattr(memory, "require", noted)
+    tracemalloc.start()
+    try:
+        mdlearn.fit(objective, X, y, kernel="rbf", solver=solver, tol=0.5)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken < 1.1 * sum(asked) + 8.0 * BLOCK_ENTRIES  # and one block of rows
