@@ -93,6 +93,7 @@ class GramDual(CompiledDual):
                     break
             else:
                 return
+            del H, L, product  # before the next one is made
             self.beta[t, i] = np.clip(beta + 0.5**halving * p, 0.0, caps)
             change = yield from self._product(i, s * move)
             along = float(self.reduced.border[i] @ (s * move))
