@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from mdlearn.data.rows.rows import Rows, Selection
@@ -16,16 +14,20 @@ def affine_coefficients(v: np.ndarray, last: np.ndarray | float) -> np.ndarray:
     return out
 
 
-@dataclass(eq=False)
 class AffineRows:
-    """Affine rows (x, 1), for coefficients whose last one is the intercept; or rows x alone."""
+    """Affine rows (x, 1), for coefficients whose last one is the intercept; or rows x alone.
 
-    rows: Rows
-    constant: bool  # whether there is a constant column
-    width: int = field(init=False)  # number of columns
+    Attributes
+    ----------
+    rows : Rows
+    constant : bool
+        Whether there is a constant column.
+    width : int
+        Number of columns.
+    """
 
-    def __post_init__(self) -> None:
-        self.width = self.rows.shape[1] + self.constant
+    def __init__(self, rows: Rows, constant: bool) -> None:
+        self.rows, self.constant, self.width = rows, constant, rows.shape[1] + constant
 
     def dot(self, W: np.ndarray) -> np.ndarray:
         """Decision values in float64, for W of shape (width,) or (width, k)."""

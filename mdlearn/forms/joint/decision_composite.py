@@ -83,7 +83,7 @@ class DecisionComposite(Composite):
         keep = np.append(np.arange(n), np.arange(d, self.shape[0]))
         other.ridge, other.beta, other.weights = self.ridge[keep], self.beta[keep], self.weights[:n]
         other.features, other.rows, other.shape = LinearFeatures(rows), rows, (keep.shape[0], self.shape[1])
-        other.affine = replace(self.affine, rows=rows)
+        other.affine = AffineRows(rows, self.affine.constant)
         other.moments = other.first = None
         other.visited = None if self.visited is None else VisitedEvaluations()
         return other
@@ -216,7 +216,7 @@ class DecisionComposite(Composite):
 
     def sampled(self, W: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Gradient of h and ridge estimated from some rows; its mean over all choices is the gradient."""
-        part = replace(self.affine, rows=self.rows.take(chosen))
+        part = AffineRows(self.rows.take(chosen), self.affine.constant)
         G = self.partial(W, part.dot(W), chosen, part) * (self.rows.shape[0] / chosen.shape[0])
         return G + self.ridge[:, None] * W
 

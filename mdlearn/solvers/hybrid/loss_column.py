@@ -123,13 +123,13 @@ class NarrowRows:
         (m, d), n = rows.rows.shape, rows.width
         block = np.empty((n + NUMBERS_OF_ROWS, m + -m % VECTOR))
         self.T, self._tables = block[:n], [block[n:]]
-        if isinstance(rows.rows, CsrRows):
+        if isinstance(rows.rows, DenseRows):
+            narrow_scatter.columns(rows.rows.X, self.T)
+        else:
+            assert isinstance(rows.rows, CsrRows)
             X = rows.rows.X
             self.T[:d], self.T[d:, :m], self.T[d:, m:] = 0.0, 1.0, 0.0
             csr.columns(X.data, X.indices, X.indptr, self.T, 0, m)
-        else:
-            assert isinstance(rows.rows, DenseRows)
-            narrow_scatter.columns(rows.rows.X, self.T)
         self.scatter: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def table(self) -> np.ndarray:
@@ -234,8 +234,8 @@ class LossColumn:
         Whether the hinges are squared.
     factors : dict
         Factors at w = 0, which columns share.
-    means : MeansOfColumns
-        Mean signed rows, which columns of a form have in common.
+    parts : LossColumnParts or None
+        What the columns of a form have in common, for their mean signed rows.
     """
 
     quadratic: LossColumnQuadratic
@@ -247,9 +247,9 @@ class LossColumn:
         squares: np.ndarray,
         stored: Rows,
         factors: SharedFactors | None = None,
-        means: MeansOfColumns | None = None,
+        parts: LossColumnParts | None = None,
     ) -> None:
-        self.means = means
+        self.parts = parts
         self.column, self.rows, self.squares, self.stored = column, rows, squares, stored
         self.factors = {} if factors is None else factors
         self.declared = column
@@ -277,8 +277,8 @@ class LossColumn:
     @kept
     def signed_means(self) -> tuple[SignedMeans, int]:
         """Mean signed rows of columns with this one among them, and its place."""
-        means = MeansOfColumns(self.affine_stored, (self.column,)) if self.means is None else self.means
-        return means.of(self.column)
+        means = None if self.parts is None else self.parts.means
+        return (means or MeansOfColumns(self.affine_stored, (self.column,))).of(self.column)
 
     @kept
     def mean_pull(self) -> float:
@@ -405,5 +405,5 @@ class LossColumn:
     def steepness_at_zero(self) -> float:
         """Steepness of the first envelopes on hinges at w = 0, around half the caps."""
         cap = float(self.caps[self.caps.argmax()])  # `max` takes twice as long over few rows
-        reach = cap * float(self.squares @ self.column.counts) / self.column.total
+        reach = cap * float(self.squares.dot(self.column.counts)) / self.column.total
         return (STEEPNESS if reach > FLAT else FLAT_STEEPNESS) * cap

@@ -169,19 +169,19 @@ class Hybrid(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return what columns share: the squared lengths of the rows, and rows without zeros."""
-        assert isinstance(form.features, LinearFeatures)
-        rows = AffineRows(form.features.rows, form.bias != "none")
-        return LossColumnParts(rows, form.features.squares(), form.bias, "logistic" not in form.kinds, form.columns)
-        yield  # what makes this a generator
+        return (yield from self.prepare_next(form, options, None, 1))
 
     def prepare_next(
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int
     ) -> Generator[None, None, Any]:
-        """Return what the form before had, where it serves this one."""
+        """Return what the form before had, where it serves this one; else as `prepare`."""
         sweeps = "logistic" not in form.kinds
-        if not isinstance(before, LossColumnParts) or before.bias != form.bias or before.sweeps < sweeps:
-            return (yield from self.prepare(form, options))
-        return before
+        if isinstance(before, LossColumnParts) and before.bias == form.bias and before.sweeps >= sweeps:
+            return before
+        assert isinstance(form.features, LinearFeatures)
+        rows = AffineRows(form.features.rows, form.bias != "none")
+        return LossColumnParts(rows, form.features.squares(), form.bias, sweeps, form.columns)
+        yield  # what makes this a generator
 
     def iterate(
         self,
@@ -193,10 +193,10 @@ class Hybrid(Solver):
         tol: float = 0.0,
     ) -> Steps:
         """Offer a place per sweep and Newton step, and report some of them."""
-        problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors, shared.means)
+        problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors, shared)
         places = HybridOffers(problem)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
-        if narrow and not narrow_whitening_pays(problem, len(form.columns)):
+        if narrow and not (column.kappa > 0 and narrow_whitening_pays(problem, len(form.columns))):
             return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places, tol), places)
         return _hybrid_newton_steps(self._wide(form, problem, shared, places, tol), places)
 

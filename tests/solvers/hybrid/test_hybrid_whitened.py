@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -68,7 +70,8 @@ def test_classes_of_a_form_get_their_entries_of_whitened_rows_from_one_pass():
     means = MeansOfColumns(rows, columns)
 
     def whitened(column, parts, means=None):
-        one = LossColumn(column, rows, parts.squares, parts.stored, means=means)
+        shared = None if means is None else SimpleNamespace(means=means)
+        one = LossColumn(column, rows, parts.squares, parts.stored, parts=shared)
         return drain(whitened_column.whitened_column(one, parts))[1]
 
     made = set()
