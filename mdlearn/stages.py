@@ -32,7 +32,7 @@ from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.file.schema import BUILT_IN_TASKS
 from mdlearn.model.model import Model
 from mdlearn.model.task import READERS, TASKS, Task, task_of
-from mdlearn.numerics.blas_threads import blas_product_work, blas_threads_for
+from mdlearn.numerics.blas_threads import blas_threads_for_product
 from mdlearn.numerics.errstate import in_errstate_of_caller, overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import raise_memory_error_in_words
@@ -141,7 +141,7 @@ class Call:
             raise ValueError(
                 f"objective {found.name!r} needs rows, not kernel='precomputed'; give X and another kernel"
             )
-        if kernel_function_takes_objects(maker):
+        if not isinstance(maker, str) and kernel_function_takes_objects(maker):
             check_objects_suffice(found, maker)
         return call
 
@@ -176,7 +176,8 @@ class Call:
         """Check the data."""
         square, pairs = self.square, None
         try:
-            data = READERS[self.kind.y](self.rows(X), y, sample_weight, class_weight, square=square)
+            rows = X if isinstance(self.maker, str) else self.rows(X)
+            data = READERS[self.kind.y](rows, y, sample_weight, class_weight, square=square)
             if self.multiclass in PAIRWISE and data.classes.shape[0] > 2:
                 in_order = self.objective.features is not Objective.features or self.kernel == "linear"
                 pairs = ClassPairProblems(data, square, in_order)
@@ -238,7 +239,7 @@ class CheckedCall:
             columns = rows
         elif X.sparse:
             rows = columns = min(rows, columns)  # products of sparse rows do not go through BLAS
-        return asked or blas_threads_for(blas_product_work(rows, columns))
+        return asked or blas_threads_for_product(rows, columns)
 
     def kernel(self, given: dict[str, Any]) -> Kernel:
         """The kernel with its parameters; an approximate one where that is asked for."""

@@ -29,17 +29,17 @@ Where other processes are at work, a call of BLAS with two threads waits for the
 """
 
 
+def blas_threads_for_product(rows: int, columns: int) -> int | None:
+    """Number of BLAS threads for the smaller of A A' and A'A, of an A of these rows and columns; None: as found."""
+    return 1 if float(rows) * columns * min(rows, columns) < SINGLE_THREAD_WORK else None
+
+
 def blas_threads_for(work: float) -> int | None:
     """Number of BLAS threads for work of a size, in multiplications; None: as many as BLAS is set to.
 
     It depends on shapes alone, never on the load of the machine: the same call gives the same bits.
     """
     return 1 if work < SINGLE_THREAD_WORK else None
-
-
-def blas_product_work(rows: int, columns: int) -> float:
-    """Multiplications of the smaller of A A' and A'A, which `blas_threads_for` chooses BLAS threads by."""
-    return float(rows) * float(columns) * float(min(rows, columns))
 
 
 def _set_blas_threads(library: Any, n: int) -> None:

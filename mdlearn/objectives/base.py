@@ -87,7 +87,7 @@ class Objective:
                 f"objective {own.name!r} has row_terms and a form of its own, which does not read them; give its "
                 "columns by_row=RowTerms(...) there"
             )
-        self.given = validate_declared_values(self, given)
+        self.given = validate_declared_values(self, given) if given or class_is_foreign(own) else given
 
     def resolve(self, total: float) -> dict[str, Any]:
         """Return all parameters; defaults that depend on m or on earlier parameters are filled in.

@@ -331,7 +331,7 @@ def _declared_terms_fault(task: Any, terms: Any, total: float) -> str:
         if one.kind != "constraint":
             weights += one.weight * rows, one.value_at_zero(rows)
     for value in weights:
-        if not abs(value) <= LARGEST_ENTRY:
+        if not -LARGEST_ENTRY <= value <= LARGEST_ENTRY:
             return BEYOND_FLOAT64
     return "" if terms.unit > 0 else BEYOND_FLOAT64
 

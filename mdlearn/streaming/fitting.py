@@ -14,7 +14,7 @@ from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.numerics import memory
-from mdlearn.numerics.blas_threads import blas_product_work, blas_threads, blas_threads_for
+from mdlearn.numerics.blas_threads import blas_threads, blas_threads_for_product
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.registry import registry
 from mdlearn.solvers.base import Solver
@@ -35,8 +35,6 @@ TREE_MATRICES = 12
 
 def blocks_for_streamed_fit(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
     """Return X, y and weights of a streamed fit as row blocks; None where they are rows."""
-    if type(X) is np.ndarray:
-        return None
     if y is None and _is_source_for_streamed_fit(X):
         if sample_weight is not None:
             raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
@@ -67,7 +65,7 @@ def fit_streamed_blocks(
     with blas_threads(n_threads or 1):  # how many rows there are is known afterwards
         begun = make_first_passes(call, task, given, class_weight, passes)
     summary = begun.summary
-    with blas_threads(n_threads or blas_threads_for(blas_product_work(summary.n_rows, summary.n_features))):
+    with blas_threads(n_threads or blas_threads_for_product(summary.n_rows, summary.n_features)):
         return _fit_by_passes(stochastic, begun, passes)
 
 

@@ -107,7 +107,7 @@ def test_nothing_but_the_size_decides(load, cores, monkeypatch):
     told = {"getloadavg": (load,) * 3, "cpu_count": cores, "sched_getaffinity": set(range(cores))}
     for name, value in told.items():
         monkeypatch.setattr(os, name, lambda *_, value=value: value, raising=False)
-    assert [guard.blas_threads_for(guard.blas_product_work(m, 1500)) for m in (1000, 2000)] == [1, None]
+    assert [guard.blas_threads_for_product(m, 1500) for m in (1000, 2000)] == [1, None]
 
 
 def test_libraries_are_listed_once(monkeypatch):
