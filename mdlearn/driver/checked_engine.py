@@ -56,12 +56,9 @@ class CheckedEngine:
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """All options of the engine, with defaults filled in."""
-        ask = (
-            partial(call_with_error_notes, self.solver, "solver", "check_options")
-            if self.foreign
-            else self.solver.check_options
-        )
-        options: dict[str, Any] = ask(given)
+        if not self.foreign:
+            return self.solver.check_options(given)
+        options: dict[str, Any] = call_with_error_notes(self.solver, "solver", "check_options", given)
         if not isinstance(options, dict) or not options.keys() >= self.solver.options.keys():
             what = f"returned {came(options)}, a dict of all options is needed"
             raise faulty(self.solver, "solver", "check_options", what)
@@ -126,10 +123,10 @@ class CheckedEngine:
     def _check(self, report: Any, problem: Problem) -> Report:
         if not isinstance(report, Report):
             raise TypeError(self._fault(f"it yielded {type(report).__name__}, a Report or None is needed"))
-        for name in ("objective", "lower_bound", "residual"):
-            value = getattr(report, name)
-            wrong = not isinstance(value, (int, float, np.floating)) or math.isnan(value)
-            if wrong and not (name == "residual" and value is None):
+        values = {"objective": report.objective, "lower_bound": report.lower_bound, "residual": report.residual}
+        for name, value in values.items():
+            right = value == value if type(value) is float else name == "residual" and value is None
+            if not right and (not isinstance(value, (int, float, np.floating)) or math.isnan(value)):
                 raise ValueError(self._fault(f"its report has as {name} {value!r}, a number is needed"))
         fault = problem.fault(report.point)
         if fault:

@@ -200,5 +200,6 @@ def array_fault(name: str, value: Any, shape: tuple[int, ...]) -> str | None:
         told = f"an array of {value.dtype} and shape {value.shape}" if array else type(value).__name__
         return f"its point has as {name} {told}, floats of shape {shape} are needed"
     # The sum of sizes is sooner known; it may overflow.
-    finite = not value.size or math.isfinite(safe_sum(value.ravel())) or np.isfinite(value).all()
+    flat = value if value.ndim == 1 else value.ravel()
+    finite = not value.size or math.isfinite(safe_sum(flat)) or np.isfinite(value).all()
     return None if finite else f"its point has NaN or infinity in {name}"

@@ -108,7 +108,7 @@ class CoordinateDescent(Solver):
 
     def claims(self, form: Any) -> Claim | None:
         """Sweeps, in units of the second-order steps that they replace; none where they crawl."""
-        if self.refusal(form) is not None or not self.reaches(form):
+        if self.refusal(form) is not None or _descends_on_coefficients(form):
             return None
         features = form.features
         if not isinstance(features, LinearFeatures):
