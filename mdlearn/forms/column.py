@@ -133,7 +133,7 @@ class Column:
     @kept
     def pulled(self) -> bool:
         """Whether that is anything."""
-        return (self.mean > 0 or self.offset is not None) and bool(self.pull.any())
+        return (self.mean > 0 or self.offset is not None) and bool(np.count_nonzero(self.pull))
 
     @kept
     def deviations(self) -> np.ndarray:
@@ -234,7 +234,7 @@ class Column:
 
     def centre(self, z: np.ndarray) -> np.ndarray:
         """Return z minus its weighted mean."""
-        return z - float(self.counts @ z) / self.total
+        return z - float(self.counts.dot(z)) / self.total
 
     def spread(self, z: np.ndarray) -> np.ndarray:
         """Multipliers of the variance term at margins z: sigma_i = -kappa c_i (z_i - mean); they sum to 0."""
@@ -264,6 +264,16 @@ class Column:
         for i, (t, own) in enumerate(self.shares):
             value += t.value(z if self.shifts is None else z - self.shifts[i], own)
         return value
+
+    def growth_of_margin(self, least: float, slack: float) -> float:
+        """Factor by which the smallest margin of a point reaches thresholds of hinges, as all do then; else 1."""
+        factor = 1.0
+        for term in self.terms:
+            if term.side > 0 and term.threshold > 0 and term.weight > 0:
+                if not 1.0 - slack < least / term.threshold < 1.0:
+                    return 1.0
+                factor = max(factor, term.threshold / least)
+        return factor
 
     def slopes(self, scores: np.ndarray) -> np.ndarray:
         """Multipliers of all terms at scores y f, shape (T, m)."""
@@ -301,12 +311,12 @@ class Column:
             return sum([t.value_at_zero(self.total) for t in self.terms], 0.0)
         return self.distribution_value(np.zeros(self.counts.shape))
 
-    @kept
+    @property
     def bound_at_zero(self) -> float:
         """Lower bound of the objective from multipliers 0, without the rows; -inf where a mean pulls at these."""
         return -math.inf if self.mean > 0 else self.highest_bound_at_zero
 
-    @property
+    @kept
     def highest_bound_at_zero(self) -> float:
         """Number that the bound of multipliers 0 is not above: without the ridge's share, which is below 0."""
         if self.level and CURVED.isdisjoint(self.kinds):  # conjugates of hinge terms are 0 there
@@ -363,8 +373,8 @@ class Column:
 
 
 SIGNLESS = (
-    "sides thresholds whole pull pulled caps softness table kinks at_zero bound_at_zero no_multipliers steepest_slopes "
-    "bends".split()
+    "sides thresholds whole pull pulled caps softness table kinks at_zero highest_bound_at_zero no_multipliers "
+    "steepest_slopes bends".split()
 )
 """Properties of a column of a classification that do not depend on its signs."""
 

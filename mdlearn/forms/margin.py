@@ -19,6 +19,7 @@ from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.column import Column
 from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm
+from mdlearn.forms.proof import Start
 from mdlearn.numerics.frozen_init import quick_init
 from mdlearn.numerics.lazy_property import kept
 
@@ -158,11 +159,8 @@ def zero_point(form: MarginForm, column: Column) -> Point:
     return Point(np.zeros((len(column.terms), m)), np.zeros(m), np.zeros(form.features.width), shift)
 
 
-def started_point(form: MarginForm, column: Column) -> Point | None:
-    """Point of a MarginForm's column at its start, with the multipliers of the variance by its dual coefficients."""
-    start = column.start
-    if start is None:
-        return None
+def started_point(form: MarginForm, column: Column, start: Start) -> Point:
+    """Point of a MarginForm's column at a start, with the multipliers of the variance by its dual coefficients."""
     fits = start.beta.shape == column.caps.shape
     beta = start.beta if fits else np.zeros(column.caps.shape)
     sigma = np.zeros_like(column.y)

@@ -76,7 +76,7 @@ class ColumnProblem(Problem):
 
     def starting_point(self) -> Any:
         """Return the start as a point, its multipliers as they were."""
-        return started_point(self.form, self.part)
+        return None if self.part.start is None else started_point(self.form, self.part, self.part.start)
 
     def bounds_at_start(self) -> tuple[float, float]:
         """Return the value at w = 0, and what multipliers of 0 say; nothing where the margins are pulled at."""
@@ -85,7 +85,7 @@ class ColumnProblem(Problem):
         if form.bias == "free":
             shift = best_bias_shift(column, np.zeros(form.features.n_rows))
             value = column.distribution_value(shift * column.y) if shift else value
-        lower = -math.inf if column.pulled else column.bound_at_zero
+        lower = -math.inf if column.pulled else column.highest_bound_at_zero
         return math.inf if self.hard else value, -math.inf if math.isnan(lower) else lower
 
     def bound_at_start(self) -> float:
@@ -101,9 +101,7 @@ class ColumnProblem(Problem):
     def highest_bound_at_start(self) -> float:
         """Return what multipliers of 0 say but for the ridge's share, which is below 0."""
         column = self.part
-        if not column.pulled:
-            return column.bound_at_zero
-        return column.highest_bound_at_zero if self.form.ridge > 0 else math.inf
+        return column.highest_bound_at_zero if self.form.ridge > 0 or not column.pulled else math.inf
 
     def stored_objective(self, point: Any, objective: float) -> float:
         """Objective as the certificate states it: passes for float32 rows, and where rounding may show in it."""

@@ -277,7 +277,7 @@ def fit_history(
     -------
     list of State
     """
-    found = sorted(history, key=attrgetter("problem"))
+    found = sorted(history, key=attrgetter("problem")) if len(certificates) > 1 else list(history)
     for i in reversed(range(len(found))):
         state, told = found[i], certificates[found[i].problem]
         values, gap = (told.objective, told.lower_bound), told.gap

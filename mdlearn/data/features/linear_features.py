@@ -132,7 +132,7 @@ class LinearFeatures:
 
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
         """Return sum_j ridge_j w_j^2; decision values say nothing of it."""
-        return float(coef @ coef if self.ridge is None else coef @ (self.ridge * coef))
+        return float(coef.dot(coef) if self.ridge is None else coef @ (self.ridge * coef))
 
     def squared_length(self, coef: np.ndarray) -> float:
         """Squared norm of w as a function of x: what margins are divided by; here, as in the objective."""

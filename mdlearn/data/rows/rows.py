@@ -330,7 +330,8 @@ class DenseRows(RowsInMemory):
         squares = np.empty(X.shape[0])
         small: bool = reading.row_squares(X, squares) <= most * most
         if small:
-            vars(self)["row_squares"] = read_only_rows(squares)
+            squares.flags.writeable = False
+            vars(self)["row_squares"] = squares
         return small
 
     def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:

@@ -25,7 +25,7 @@ import numpy as np
 from mdlearn._solvers import point_values
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.certificates.dual import Dual, feasible_dual, feasible_variance_dual
-from mdlearn.forms.certificates.primal import MISSED_BY_ROUNDING, improved_primal, primal, primal_growth_of_margin
+from mdlearn.forms.certificates.primal import MISSED_BY_ROUNDING, improved_primal, primal
 from mdlearn.forms.certificates.representer import EPS, ROUNDED_SUM, representer
 from mdlearn.forms.certificates.rounding import (
     certain_point,
@@ -371,7 +371,7 @@ def _one_pass_values(
     if not missed <= (ROUNDED_SUM * EPS) ** 2 or not np.count_nonzero(coef):
         return None
     proof = Dual(lower, alpha, beta, sums[0])
-    growth = 1.0 if "logistic" in column.kinds else primal_growth_of_margin(column, least, MISSED_BY_ROUNDING)
+    growth = 1.0 if "logistic" in column.kinds else column.growth_of_margin(least, MISSED_BY_ROUNDING)
     if growth != 1.0:
         longer, b = growth * coef, growth * intercept
         value, there, _ = primal(form, column, longer, b)

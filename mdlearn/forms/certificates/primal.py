@@ -74,15 +74,4 @@ def primal_growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> 
     """Factor by which a primal point's margins reach thresholds, missed by a relative `slack` at most; else 1."""
     if not column.level or "logistic" in column.kinds:
         return 1.0  # longer coefficients do not make residuals smaller
-    return primal_growth_of_margin(column, float((z if column.whole else z[column.counts > 0]).min()), slack)
-
-
-def primal_growth_of_margin(column: Column, least: float, slack: float) -> float:
-    """Factor by which a primal point's smallest margin reaches thresholds of hinges, as all do then."""
-    factor = 1.0
-    for term in column.terms:
-        if term.side > 0 and term.threshold > 0 and term.weight > 0:
-            if not 1.0 - slack < least / term.threshold < 1.0:
-                return 1.0
-            factor = max(factor, term.threshold / least)
-    return factor
+    return column.growth_of_margin(float((z if column.whole else z[column.counts > 0]).min()), slack)
