@@ -6,8 +6,9 @@ neither on the order of the caller's rows nor on how often a row is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,13 @@ from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, st
 from mdlearn.numerics import memory
 
 Keys = Callable[[np.ndarray, int, int], np.ndarray]
+LEAST_REPEATED_ENTRIES, MOST_REPEATED_ENTRIES = 1 << 16, 1 << 21
+"""Entries of rows from which equal ones are looked for before a fit, and up to which that takes some milliseconds."""
+REPEATED_HASH = np.uint64(0x9E3779B97F4A7C15)
+"""Odd number that bits are mixed with."""
+REPEATED_SAMPLE, REPEATED_SHARE = 256, 0.4
+"""Rows that are looked at first, and the share of distinct ones among these, and at last of all, up to which groups of
+equal rows are worth their search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +50,61 @@ class Distinct:
             raise ValueError(
                 f"{name} is {n} but X has {len(self)} distinct rows of positive weight; give 1 to {len(self)}"
             )
+
+
+class EqualRows(NamedTuple):
+    """Groups of equal rows.
+
+    Attributes
+    ----------
+    where : ndarray of shape (n,)
+        A row of each group.
+    group : ndarray of shape (m,)
+        Group of each row.
+    """
+
+    where: np.ndarray
+    group: np.ndarray
+
+    def sums(self, v: np.ndarray) -> np.ndarray:
+        """Return the sums of numbers of the rows over every group."""
+        return np.bincount(self.group, v, self.where.shape[0])
+
+    def level(self, v: np.ndarray) -> bool:
+        """Whether numbers of the rows are the same in all of a group."""
+        return bool((v == v[self.where][self.group]).all())
+
+
+def equal_rows(rows: Rows, beside: Sequence[np.ndarray]) -> EqualRows | None:
+    """Group dense rows that are equal, with the numbers `beside` them; None where few are, or a sample says so.
+
+    One product with every row says which may be equal: those that rounding leaves apart are groups of their own. None,
+    too, where it is the same for rows that differ.
+    """
+    m, d = rows.shape
+    few = not LEAST_REPEATED_ENTRIES <= m * d <= MOST_REPEATED_ENTRIES or m < 2 * REPEATED_SAMPLE
+    if few or not isinstance(rows, DenseRows):
+        return None
+    X, along = rows.X, np.cos(np.arange(1.0, d + 1.0))
+    some = X[:: m // REPEATED_SAMPLE] @ along
+    if np.unique(some).shape[0] > REPEATED_SHARE * some.shape[0]:
+        return None
+    key = X @ along
+    for k, numbers in enumerate(beside):
+        key += np.sin(k + 1.0) * numbers
+    # Sixteen bits of it are sorted in a pass; where two numbers share these, groups may be in several parts.
+    bits = (key.view(np.uint64) * REPEATED_HASH >> np.uint64(48)).astype(np.uint16)
+    order, first = np.argsort(bits, kind="stable"), np.ones(m, dtype=bool)
+    key = key[order]
+    np.not_equal(key[1:], key[:-1], out=first[1:])
+    where = order[first]
+    if where.shape[0] > REPEATED_SHARE * m:
+        return None
+    group = np.empty(m, dtype=np.intp)
+    group[order] = np.cumsum(first) - 1
+    found = EqualRows(where, group)
+    same = np.array_equal(X, X[where].take(group, axis=0)) and all(found.level(numbers) for numbers in beside)
+    return found if same else None
 
 
 def distinct(rows: Rows, counts: np.ndarray) -> Distinct:

@@ -19,6 +19,7 @@ from scipy.linalg import cython_blas, cython_lapack
 from mdlearn._solvers import csr, narrow_scatter
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import STORED_SHARE, CsrRows, csr_copy_of_dense_rows, share_worth_csr, worth_csr_copy
+from mdlearn.data.rows.distinct import EqualRows
 from mdlearn.data.rows.rows import DenseRows, Rows, copied_by_rows
 from mdlearn.forms.margin import Column, Point
 from mdlearn.numerics import cholesky
@@ -175,6 +176,7 @@ class LossColumnParts:
     ) -> None:
         self.columns = columns
         self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
+        self.equal: EqualRows | None = None  # groups that the rows stand for
         self.factors: SharedFactors = {}
         self.whitening: LossColumnWhitening | None = None  # of the last columns with a variance term
         # Sums over single rows skip the zeros of dense ones, where these are many: a small block is not worth a copy.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,9 +17,10 @@ import numpy as np
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows, worth_csr_copy
+from mdlearn.data.rows.distinct import EqualRows, equal_rows
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.proof import proven_gap
+from mdlearn.forms.proof import Start, proven_gap
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
@@ -72,7 +74,8 @@ OFFERS_PER_REPORT, REPORT_OPERATIONS = 10, 2e6
 class HybridOffers:
     """Offers of the points after sweeps (and Newton steps) of the hybrid solver; every so many-th is a report."""
 
-    def __init__(self, problem: LossColumn) -> None:
+    def __init__(self, problem: LossColumn, to_all_rows: Callable[[Report], Report] | None = None) -> None:
+        self.to_all_rows = to_all_rows
         sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * problem.n_rows
         self.at_zero, self.hard, self.count = problem.column.at_zero, problem.column.hard, 0
         self.per_report = max(OFFERS_PER_REPORT, math.ceil(REPORT_OPERATIONS / sweep))
@@ -82,6 +85,8 @@ class HybridOffers:
     ) -> Report | Offer:
         """A place with estimates of its objective and bound."""
         self.count += 1
+        if self.to_all_rows is not None:
+            make = partial(_report_of_all_rows, make, self.to_all_rows)
         if due or self.count % self.per_report == 0:
             return make()
         return Offer(make, proven_gap(objective, lower_bound, self.at_zero, self.hard))
@@ -177,10 +182,18 @@ class Hybrid(Solver):
         """Return what the form before had, where it serves this one; else as `prepare`."""
         sweeps = "logistic" not in form.kinds
         if isinstance(before, LossColumnParts) and before.bias == form.bias and before.sweeps >= sweeps:
-            return before
+            equal = before.equal
+            if equal is None or (_may_merge(form) and all(equal.level(one.y) for one in form.columns)):
+                return before
         assert isinstance(form.features, LinearFeatures)
-        rows = AffineRows(form.features.rows, form.bias != "none")
-        return LossColumnParts(rows, form.features.squares(), form.bias, sweeps, form.columns)
+        rows, squares, border = form.features.rows, form.features.squares(), form.bias != "none"
+        equal = _equal_rows(form)
+        if equal is None:
+            return LossColumnParts(AffineRows(rows, border), squares, form.bias, sweeps, form.columns)
+        some = AffineRows(rows.take(equal.where), border)
+        parts = LossColumnParts(some, squares[equal.where], form.bias, sweeps)
+        parts.equal = equal
+        return parts
         yield  # what makes this a generator
 
     def iterate(
@@ -193,8 +206,12 @@ class Hybrid(Solver):
         tol: float = 0.0,
     ) -> Steps:
         """Offer a place per sweep and Newton step, and report some of them."""
+        to_all_rows = None
+        if shared.equal is not None:
+            to_all_rows = partial(_to_all_rows, column, shared.equal)
+            column = _merged_column(column, shared.equal)
         problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors, shared)
-        places = HybridOffers(problem)
+        places = HybridOffers(problem, to_all_rows)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
         if narrow and not (column.kappa > 0 and narrow_whitening_pays(problem, len(form.columns))):
             return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places, tol), places)
@@ -247,6 +264,44 @@ class Hybrid(Solver):
             raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
         problem.quadratic = descent.quadratic or (yield from shared.quadratic(column))
         return SemismoothNewton(problem, *newton_start.newton_start_after_sweeps(descent))
+
+
+def _may_merge(form: MarginForm) -> bool:
+    """Whether equal rows may be one for the hybrid solver: terms know no rows, and none is too steep for all weight."""
+    assert isinstance(form.features, LinearFeatures)
+    weight = max(one.terms[0].weight for one in form.columns)
+    plain = all(one.by_row is None and one.offset is None for one in form.columns)
+    return plain and weight * form.columns[0].total * form.features.longest_row**2 < 0.5 * STEEPEST
+
+
+def _equal_rows(form: MarginForm) -> EqualRows | None:
+    """Groups of rows that are equal in all columns of a form, where these are few enough."""
+    if len(form.columns) > COLUMNS_TOGETHER or not _may_merge(form):
+        return None
+    return equal_rows(form.features.rows, [one.y for one in form.columns])
+
+
+def _merged_column(column: Column, equal: EqualRows) -> Column:
+    """Return a column of groups of equal rows, each as heavy as all of it."""
+    start = column.start
+    if start is not None:
+        beta = np.array([equal.sums(one) for one in start.beta])
+        start = Start(start.coef, start.intercept, beta, None if start.alpha is None else equal.sums(start.alpha))
+    y, counts = column.y[equal.where], equal.sums(column.counts)
+    return Column(y, counts, column.variance, column.mean, column.terms, column.unit, start=start)
+
+
+def _report_of_all_rows(make: Callable[[], Report], to_all_rows: Callable[[Report], Report]) -> Report:
+    return to_all_rows(make())
+
+
+def _to_all_rows(column: Column, equal: EqualRows, report: Report) -> Report:
+    """Share the multipliers of groups of equal rows among these, by their weights."""
+    point, group, weights = report.point, equal.group, equal.sums(column.counts)[equal.group]
+    share = np.divide(column.counts, weights, out=np.zeros_like(weights), where=weights > 0)
+    beta = np.minimum(point.beta[:, group] * share, column.caps)
+    alpha = None if point.alpha is None else point.alpha[group] * share
+    return replace(report, point=replace(point, beta=beta, sigma=point.sigma[group] * share, alpha=alpha))
 
 
 def _hybrid_narrow_steps(
