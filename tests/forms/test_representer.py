@@ -23,3 +23,12 @@ def test_rows_of_one_cluster_are_searched_as_full_ones(monkeypatch):
     model = mdlearn.fit("l3svm", X, y, n_clusters=1, n_landmarks=200, projection="rbf", loss="squared_hinge", tol=1e-6)
     assert model.certificate.converged
     assert 0 < len(steps) <= 60
+
+
+def test_rounding_outside_the_rows_span_does_not_lead_the_steps():
+    """Of few rows in more columns: lengths that the rest of the element ruled left 1e-3 of the coefficients."""
+    X = np.array([[1.0, -2.0, 1.0, 0.0, 0.0], [2.0, 2.0, 0.0, -2.0, -2.0]])
+    given = {"lam": 2.2e-6, "bias": "regularized", "sample_weight": [1.0, 2.0], "tol": 1e-2}
+    model = mdlearn.fit("l2lr", X, [0, 1], solver="newton", **given)
+    assert np.abs(model.dual_coef_ @ X - model.coef_).max() <= 1e-7 * np.abs(model.coef_).max()
+    assert np.abs(model.dual_coef_.sum() - model.intercept_[0]) <= 1e-7 * np.abs(model.coef_).max()

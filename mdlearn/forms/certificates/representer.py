@@ -88,15 +88,20 @@ def representer(
     alpha, square = _craig_steps_to_representer(alpha, rest, scale, enough, (expand, adjoint, lambda r: scale * r), few)
     if narrow and square > enough:
         # Where lengths say little of the columns, more steps would cost more than all their inner products.
+        whitened = _shared_by_representers(features, _representer_whitening, bias)
         rest = target - expand(alpha)
-        alpha, _ = _craig_steps_to_representer(
-            alpha,
-            rest,
-            scale,
-            enough,
-            (expand, adjoint, _shared_by_representers(features, _representer_whitening, bias)),
-            MOST_STEPS,
-        )
+        square = float(scale @ np.square(rest))
+        for _ in range(FACTORED_STEPS):
+            # Of full length: what of the target is no sum over rows, by rounding, would rule the lengths of Craig's.
+            nearer = alpha + adjoint(whitened(rest))
+            left = target - expand(nearer)
+            if not (less := float(scale @ np.square(left))) < square:
+                break
+            alpha, rest, square = nearer, left, less
+            if square <= enough:
+                return alpha
+        maps = expand, adjoint, whitened
+        alpha, _ = _craig_steps_to_representer(alpha, rest, scale, enough, maps, MOST_STEPS)
     return alpha
 
 
