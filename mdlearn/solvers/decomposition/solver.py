@@ -170,18 +170,20 @@ class KernelDecomposition(Solver):
         rounds = yield from grow_to_all_rows(form, column, make, rng, form.features.n_rows <= shared.whole_rows)
         assert isinstance(form.features, KernelFeatures)
         place = DecompositionReporter(form, form.features, rounds)
-        least, stalled = np.inf, 0
+        least, highest, stalled = np.inf, -np.inf, 0
         for _ in range(MOST_DECOMPOSITION_ROUNDS):
             if (yield from rounds.measure()):
+                highest = -np.inf
                 yield place.offer()
             yield None
             if (yield from rounds.correct()):
-                least = np.inf
+                least, highest = np.inf, -np.inf
                 yield place.offer()
-            before = rounds.lower_bound
+            # Rounding lets bounds rise and fall for ever.
+            highest = max(highest, rounds.lower_bound)
             moved = yield from rounds.climb_once()
             least = min(least, rounds.objective)
-            stalled = 0 if rounds.lower_bound - before > LEAST_RISE * (least - rounds.lower_bound) else stalled + 1
+            stalled = 0 if rounds.lower_bound - highest > LEAST_RISE * (least - rounds.lower_bound) else stalled + 1
             if not moved or stalled >= STALLED_ROUNDS:
                 known = place.gap
                 yield place.report()

@@ -211,6 +211,19 @@ def test_precision_beyond_reach_ends():
     assert model.certificate.gap < 1e-9
 
 
+def test_bounds_that_rise_and_fall_by_rounding_end(monkeypatch):
+    """Rounds over float32 rows went up and down by 1e-12 for all of the 10,000 that a fit may take."""
+    monkeypatch.undo()  # all rows are one working set
+    rounds = counted_rounds(monkeypatch)
+    X, y = np.zeros((10, 2), np.float32), np.array([0, 1, 1, 1, 0, 0, 0, 1, 0, 0])
+    X[7, 1] = 4.0
+    given = {"C": 0.7, "lambda1": 0.005, "kernel": "rbf", "bias": "none", "tol": 1e-9}
+    weights = np.array([1.0, 1e-3, 3.0, 1.0, 3.0, 1.0, 1.0, 1.0, 3.0, 2.0])
+    with pytest.warns(mdlearn.ConvergenceWarning, match="rounding"):
+        mdlearn.fit("ldm", X, y, solver="decomposition", sample_weight=weights, **given)
+    assert len(rounds) < 300
+
+
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 def test_a_certificate_asks_for_the_product_of_the_report(bias, monkeypatch):
     """A product in double precision costs as much as three in single precision."""
