@@ -218,10 +218,14 @@ def csr_copy_of_dense_rows(rows: DenseRows) -> CsrRows:
     from scipy.sparse import csr_matrix
 
     X, (m, d) = rows.X, rows.shape
-    ends, n, room = np.empty(m + 1, dtype=np.int32), -1, int(ROOM_OF_COPY * share_worth_csr(rows) * m * d) + d
-    while n < 0:
+    ends, room = np.empty(m + 1, dtype=np.int32), int(ROOM_OF_COPY * share_worth_csr(rows) * m * d) + d
+    while True:
         data, indices = np.empty(room, X.dtype), np.empty(room, np.int32)
-        n, room = kernels.gather(X, ends, data, indices), 2 * room
+        n = kernels.gather(X, ends, data, indices)
+        if n >= 0:
+            break
+        room = min(2 * room, m * d)
+        del data, indices  # before those that take their place are there
     # Rows that `worth_csr_copy` accepts have fewer entries than int32 counts.
     copy = CsrRows(csr_matrix_like(csr_matrix((1, d), dtype=X.dtype), data[:n], indices[:n], ends))
     vars(rows)["csr_copy"] = copy
