@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.labels import check_classes, check_label_indicators, check_labels, check_some_labels, check_targets
-from mdlearn.data.rows.arrays import check_rows, first_word_in_array
+from mdlearn.data.rows.arrays import check_rows, first_word_in_array, selected_rows
 from mdlearn.data.rows.object_rows import ObjectRows
-from mdlearn.data.rows.rows import DenseRows, Rows, selected_rows
+from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.errors import did_you_mean
 from mdlearn.numerics.frozen_init import quick_init
 from mdlearn.numerics.lazy_property import kept

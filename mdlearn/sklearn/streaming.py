@@ -14,8 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.arrays import check_rows
-from mdlearn.data.rows.rows import selected_rows
+from mdlearn.data.rows.arrays import check_rows, selected_rows
 from mdlearn.data.validation import Data, check_number, check_weights, validate_class_factors
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import as_joint_problem

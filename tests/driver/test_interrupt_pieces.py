@@ -13,9 +13,10 @@ import mdlearn.data.rows.csr_rows
 import mdlearn.data.rows.rows
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.labels import check_labels
+from mdlearn.data.rows.arrays import copied_by_rows, zeros_by_rows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
-from mdlearn.data.rows.rows import DenseRows, copied_by_rows, zeros_by_rows
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.representer import representer
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm

@@ -9,8 +9,8 @@ import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap, FeatureMapRows
 from mdlearn.data.labels import check_classes, check_labels
-from mdlearn.data.rows.arrays import array_as_rows, check_rows
-from mdlearn.data.rows.rows import Rows, selected_rows, steps
+from mdlearn.data.rows.arrays import array_as_rows, check_rows, selected_rows
+from mdlearn.data.rows.rows import Rows, steps
 from mdlearn.data.rows.scratch import Room
 from mdlearn.data.validation import check_weights, validate_class_factors, validated_column_names
 

@@ -1,7 +1,8 @@
-"""Arrays that a caller gives as X, as rows, without a copy where type and layout allow."""
+"""Arrays that a caller gives as X, as rows, without a copy where type and layout allow; and copies that Ctrl-C ends."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from copy import copy
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from mdlearn.data.rows.csr_conversion import convert_to_canonical_csr, convert_to_csr
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, read_only_rows, steps
+from mdlearn.numerics import memory
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -216,3 +218,29 @@ def _check_array_dtype(dtype: np.dtype[Any], what: str) -> None:
         raise TypeError(f"{what} holds complex numbers; give real ones")
     if dtype.kind not in "biuf":
         raise TypeError(f"{what} has dtype {dtype}; give real numbers")
+
+
+def selected_rows(A: Rows, rows: np.ndarray) -> Rows:
+    """Selected rows of A: a view where they follow each other, else a copy."""
+    if rows[-1] - rows[0] + 1 == rows.shape[0]:
+        return A.take(slice(int(rows[0]), int(rows[-1]) + 1))
+    if not A.sparse:
+        size = float(rows.shape[0]) * A.shape[1] * A.dtype.itemsize
+        memory.require(size, f"a copy of the {rows.shape[0]} rows of positive weight", "give X without the other rows")
+    return A.take(rows)
+
+
+def copied_by_rows(A: np.ndarray) -> np.ndarray:
+    """Copy rows in C order, by ranges between which Ctrl-C is seen."""
+    out = np.empty(A.shape, dtype=A.dtype)
+    for part in steps(A.shape[0], BLOCK_ENTRIES // max(math.prod(A.shape[1:]), 1)):
+        out[part] = A[part]
+    return out
+
+
+def zeros_by_rows(n: int) -> np.ndarray:
+    """Rows of zeros, shape (n, n), made by ranges: new memory can take a second per 100 MB at first touch."""
+    out = np.empty((n, n))
+    for part in steps(n, BLOCK_ENTRIES // max(n, 1)):
+        out[part] = 0.0
+    return out

@@ -16,7 +16,6 @@ import numpy as np
 
 from mdlearn._solvers import reading
 from mdlearn.data.rows.scratch import Room, ScratchPiece
-from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
 
 Selection = slice | np.ndarray
@@ -360,16 +359,6 @@ class DenseRows(RowsInMemory):
         return out
 
 
-def selected_rows(A: Rows, rows: np.ndarray) -> Rows:
-    """Selected rows of A: a view where they follow each other, else a copy."""
-    if rows[-1] - rows[0] + 1 == rows.shape[0]:
-        return A.take(slice(int(rows[0]), int(rows[-1]) + 1))
-    if not A.sparse:
-        size = float(rows.shape[0]) * A.shape[1] * A.dtype.itemsize
-        memory.require(size, f"a copy of the {rows.shape[0]} rows of positive weight", "give X without the other rows")
-    return A.take(rows)
-
-
 def gathered_rows(A: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Gathered rows at some places, in C order: one call would look at no signal for as long as the copy takes."""
     places = np.flatnonzero(places) if places.dtype == np.bool_ else places
@@ -380,22 +369,6 @@ def gathered_rows(A: np.ndarray, places: np.ndarray) -> np.ndarray:
     out = np.empty((places.shape[0], *A.shape[1:]), dtype=A.dtype)
     for part in steps(places.shape[0], at_once):
         out[part] = A[places[part]] if by_rows is None else by_rows.take(places[part], axis=0)
-    return out
-
-
-def copied_by_rows(A: np.ndarray) -> np.ndarray:
-    """Copy rows in C order, by ranges between which Ctrl-C is seen."""
-    out = np.empty(A.shape, dtype=A.dtype)
-    for part in steps(A.shape[0], BLOCK_ENTRIES // max(math.prod(A.shape[1:]), 1)):
-        out[part] = A[part]
-    return out
-
-
-def zeros_by_rows(n: int) -> np.ndarray:
-    """Rows of zeros, shape (n, n), made by ranges: new memory can take a second per 100 MB at first touch."""
-    out = np.empty((n, n))
-    for part in steps(n, BLOCK_ENTRIES // max(n, 1)):
-        out[part] = 0.0
     return out
 
 

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import numpy as np
 from scipy.linalg import blas
 
-from mdlearn.data.rows.rows import copied_by_rows, zeros_by_rows
+from mdlearn.data.rows.arrays import copied_by_rows, zeros_by_rows
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.dual_hessian.hessian import (

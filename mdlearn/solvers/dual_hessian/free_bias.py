@@ -11,7 +11,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from mdlearn.data.rows.rows import copied_by_rows
+from mdlearn.data.rows.arrays import copied_by_rows
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.dual_hessian.hessian import Answer, Block, ColumnHessian, add_dual_hessian_border

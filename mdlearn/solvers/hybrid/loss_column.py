@@ -18,9 +18,10 @@ from scipy.linalg import cython_blas, cython_lapack
 
 from mdlearn._solvers import csr, narrow_scatter
 from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.arrays import copied_by_rows
 from mdlearn.data.rows.csr_rows import STORED_SHARE, CsrRows, csr_copy_of_dense_rows, share_worth_csr, worth_csr_copy
 from mdlearn.data.rows.distinct import EqualRows
-from mdlearn.data.rows.rows import DenseRows, Rows, copied_by_rows
+from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.forms.margin import Column, Point
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.cholesky import NotPositiveDefinite
