@@ -22,7 +22,7 @@ from mdlearn.data.features.gram import (
     ClassPairGram,
     GramMemory,
 )
-from mdlearn.data.features.kernel_features import Features, KernelFeatures
+from mdlearn.data.features.kernel_features import Features, KernelFeatures, features_of_kernel
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
@@ -32,7 +32,7 @@ from mdlearn.errors import call_with_error_notes, class_is_foreign, steps_with_e
 from mdlearn.forms.problem import Form, as_joint_problem
 from mdlearn.forms.proof import Solution, ZeroProof
 from mdlearn.numerics.seeds import seeded_rng
-from mdlearn.objectives.base import Objective, default_features
+from mdlearn.objectives.base import Objective
 
 
 @dataclass(eq=False)
@@ -77,7 +77,7 @@ class FormMaker:
         piece = piece or (self.data if pairs is None else pairs[j])
         if features is None:
             if place is None and not task.own_features(params):
-                features = default_features(piece, kernel)
+                features = features_of_kernel(piece.X, kernel)
             else:
                 features = yield from _make_form_features(task, piece, kernel, params, (self.seed, j, 1))
             if pairs is not None and type(features) is KernelFeatures and features.rows is piece.X:
@@ -143,7 +143,7 @@ def _make_form_features(
             check_feature_map_size(made.rows.largest(), made.dtype)
         return made
     mapped = replace(data, X=(yield from place.rows(data.X)))
-    features = default_features(mapped, Kernel("linear"))
+    features = features_of_kernel(mapped.X, Kernel("linear"))
     if own:
         work = partial(task.features, mapped, Kernel("linear"), params, seeded_rng(*seeds))
         features = yield from steps_with_error_notes(task, "objective", "features", work)

@@ -17,13 +17,25 @@ import numpy as np
 
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.validation import Data
 from mdlearn.forms.column import Column
+from mdlearn.forms.losses import Terms
 from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm
 from mdlearn.forms.proof import Start
+from mdlearn.forms.row_terms import RowTerms
 from mdlearn.numerics.frozen_init import quick_init
 from mdlearn.numerics.lazy_property import kept
 
-__all__ = ["BIASES", "Column", "MarginForm", "Point", "best_bias_shift", "started_point", "zero_point"]
+__all__ = [
+    "BIASES",
+    "Column",
+    "MarginForm",
+    "Point",
+    "best_bias_shift",
+    "columns_of_classes",
+    "started_point",
+    "zero_point",
+]
 
 BIASES = ("none", "regularized", "free")
 
@@ -150,6 +162,16 @@ class Point:
     coef: np.ndarray | None = None
     intercept: float = 0.0
     alpha: np.ndarray | None = None
+
+
+def columns_of_classes(data: Data, terms: Terms, by_row: RowTerms | None = None) -> tuple[Column, ...]:
+    """Columns of a margin form with declared terms: one for two classes or for numbers, else one per class."""
+    own = data.counts, terms.variance, terms.mean, terms.loss
+    first = Column(data.first_signs(), *own, offset=data.targets, by_row=by_row)
+    if data.indicators is not None:
+        return first, *(Column(signs, *own, by_row=by_row) for signs in data.signs()[1:])
+    classes = data.classes.shape[0]
+    return (first, *first.against_rest(data.codes, range(1, classes))) if classes > 2 else (first,)
 
 
 def zero_point(form: MarginForm, column: Column) -> Point:

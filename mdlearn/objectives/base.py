@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.features.kernel_features import Features, KernelFeatures
+from mdlearn.data.features.kernel_features import Features, features_of_kernel
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
 from mdlearn.errors import call_with_error_notes, class_is_foreign
 from mdlearn.forms.losses import Terms
-from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.margin import Column, MarginForm, columns_of_classes
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution, Start, ZeroProof
 from mdlearn.forms.row_terms import RowTerms
@@ -162,8 +160,7 @@ class Objective:
         data : Data
             Checked rows, class indices and counts.
         kernel : Kernel
-        params : dict
-            Resolved parameters.
+        params : dict of resolved parameters
         rng : Generator
             The only source of random numbers.
 
@@ -172,7 +169,7 @@ class Objective:
         generator
             Yields None about every 20 ms, and returns Features.
         """
-        return default_features(data, kernel)
+        return features_of_kernel(data.X, kernel)
         yield  # what makes this a generator
 
     def own_features(self, params: dict[str, Any]) -> bool:
@@ -180,8 +177,7 @@ class Objective:
 
         Parameters
         ----------
-        params : dict
-            Resolved parameters.
+        params : dict of resolved parameters
 
         Returns
         -------
@@ -194,8 +190,7 @@ class Objective:
 
         Parameters
         ----------
-        params : dict
-            Resolved parameters.
+        params : dict of resolved parameters
 
         Returns
         -------
@@ -225,8 +220,7 @@ class Objective:
             What `features` made of the training rows.
         kernel : Kernel
         bias : {"none", "regularized", "free"}
-        params : dict
-            Resolved parameters.
+        params : dict of resolved parameters
         solve : callable
             solve(form) returns the Solutions of another form, for objectives that need them first.
 
@@ -243,8 +237,7 @@ class Objective:
 
         Parameters
         ----------
-        params : dict
-            Resolved parameters.
+        params : dict of resolved parameters
         total : float
             m, the sum of the weights.
 
@@ -262,8 +255,7 @@ class Objective:
         data : Data
             Checked rows, class indices, counts and targets; `mdlearn.extend.row_values` takes numbers that the caller
             gave for every row of X.
-        params : dict
-            Resolved parameters.
+        params : dict of resolved parameters
 
         Returns
         -------
@@ -276,10 +268,8 @@ class Objective:
 
         Parameters
         ----------
-        params : dict
-            Resolved parameters.
-        total : float
-            Weight of the rows.
+        params, total
+            As for `terms`.
 
         Returns
         -------
@@ -294,8 +284,7 @@ class Objective:
 
         Parameters
         ----------
-        params : dict
-            Resolved parameters.
+        params : dict of resolved parameters
         column : Column
             Signs, counts and terms of one problem.
         bias : {"none", "regularized", "free"}
@@ -310,8 +299,7 @@ class Objective:
         features : Features
             What `features` made.
         bias : {"none", "regularized", "free"}
-        params : dict
-            Resolved parameters.
+        params : dict of resolved parameters
 
         Returns
         -------
@@ -323,24 +311,15 @@ class Objective:
             When `row_terms` returns something else than RowTerms or None.
         """
         terms = declared_objective_terms(self, params, data.total)
-        k, first = data.classes.shape[0], data.first_signs()
-        own = terms.variance, terms.mean, terms.loss
         by_row = None if type(self).row_terms is Objective.row_terms else self.row_terms(data, params)
         if by_row is not None and not isinstance(by_row, RowTerms):
             told = f"its row_terms returned {type(by_row).__name__}, RowTerms or None is needed"
             raise TypeError(f"objective {self.name!r} is faulty: {told}")
-        columns = [Column(first, data.counts, *own, offset=data.targets, by_row=by_row)]
-        if data.indicators is not None:
-            columns += [Column(signs, data.counts, *own, by_row=by_row) for signs in data.signs()[1:]]
-        elif k > 2:
-            columns += columns[0].against_rest(data.codes, range(1, k))
-        check: Callable[..., None] = self.check_column
-        if class_is_foreign(type(self)):
-            check = partial(call_with_error_notes, self, "objective", "check_column")
+        columns = columns_of_classes(data, terms, by_row)
         for column in columns if type(self).check_column is not Objective.check_column else ():
-            check(params, column, bias)
+            call_with_error_notes(self, "objective", "check_column", params, column, bias)
         weights = terms.ridge, terms.unit, terms.penalty
-        return MarginForm(features, tuple(columns), bias, *weights, coefficient_terms=terms.coefficient_terms)
+        return MarginForm(features, columns, bias, *weights, coefficient_terms=terms.coefficient_terms)
 
     def place(
         self, data: Data, params: dict[str, Any], rng: np.random.Generator
@@ -371,8 +350,7 @@ class Objective:
 
         Parameters
         ----------
-        params : dict
-            Resolved parameters.
+        params : dict of resolved parameters
 
         Returns
         -------
@@ -388,8 +366,7 @@ class Objective:
         Parameters
         ----------
         form : MarginForm or Problem
-        params : dict
-            Resolved parameters.
+        params : dict of resolved parameters
         """
 
     def starts_of(self, starts: Sequence[Start], form: Form) -> Sequence[Start]:
@@ -421,8 +398,3 @@ class Objective:
         Solution
         """
         return solution
-
-
-def default_features(data: Data, kernel: Kernel) -> Features:
-    """Default features in the base class of objectives: the rows for a linear kernel, else those of the kernel."""
-    return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)

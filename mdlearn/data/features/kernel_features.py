@@ -371,3 +371,8 @@ class KernelFeatures:
 
 Features = LinearFeatures | KernelFeatures
 """The feature space of a fit."""
+
+
+def features_of_kernel(rows: Rows, kernel: Kernel) -> Features:
+    """Features that a kernel makes of training rows: the rows themselves for the linear one."""
+    return LinearFeatures(rows) if kernel.name == "linear" else KernelFeatures(rows, kernel)
