@@ -10,8 +10,12 @@ import smooth_reference
 from newton_reference import minimum
 
 import mdlearn
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
+from mdlearn.forms.margin import Column
 from mdlearn.objectives.base import Parameter, Terms
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 
 LOSSES = ("hinge", "squared", "logistic")
 SHARP = 3.0
@@ -112,3 +116,32 @@ def bound(loss, X, y, beta, bias, C=1.0, v=0.0, a=0.0, weight=None):
         gains[held] -= caps[held] / SHARP * (entropy(p) + entropy(1 - p))
     pushed = R.T @ (beta + a * c / c.sum())
     return float(gains.sum() - 0.5 * pushed @ np.linalg.solve(A, pushed))
+
+
+POWERS = {"hinge": 1, "squared": 2}
+
+
+def column_of(kind, m, d, variance=0.0, mean=0.0, weight=0.7, seed=0, bias="regularized"):
+    """A loss column with weights that differ, one of them 0, and its parts."""
+    rng = np.random.default_rng(seed)
+    X, counts = rng.standard_normal((m, d)) + 1.0, rng.uniform(0.5, 2.0, m)
+    counts[3] = 0.0
+    y = np.where(X[:, 0] + 0.7 * rng.standard_normal(m) > 1.0, 1.0, -1.0)
+    term = LogisticTerm(weight, SHARP) if kind == "logistic" else HingeTerm(weight, power=POWERS[kind])
+    column = Column(y, counts, variance, mean, (term,))
+    rows = AffineRows(DenseRows(X), True)
+    parts = LossColumnParts(rows, (X * X).sum(axis=1), bias, kind != "logistic")
+    return LossColumn(column, rows, parts.squares, parts.stored), parts, np.hstack([X, np.ones((m, 1))])
+
+
+def rare_and_heavy(large, weights):
+    """Columns of which few rows have entries, and large ones, beside a few of all rows."""
+    rng, m, rare = np.random.default_rng(0), 7200, 4
+    X = np.zeros((m, rare))
+    X[rng.permutation(m)[: 40 * rare], np.arange(40 * rare) % rare] = large
+    X = np.hstack([X, rng.standard_normal((m, 3))])
+    w = rng.standard_normal(rare + 3) * np.repeat([1.0 / large, 1.0], [rare, 3])
+    y = np.where(X @ w + rng.standard_normal(m) > 0, 1.0, -1.0)
+    column, rows = Column(y, np.ones(m), 0.0, 0.0, weights), AffineRows(DenseRows(X), True)
+    parts = LossColumnParts(rows, (X * X).sum(axis=1), "regularized", isinstance(weights[0], HingeTerm))
+    return LossColumn(column, rows, parts.squares, parts.stored), parts.narrow

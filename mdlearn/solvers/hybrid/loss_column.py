@@ -37,8 +37,6 @@ FEW_ROWS_SHARE = 0.2
 """Share of dense rows up to which a product with these is worth their copy."""
 OPERATION_ON_MATRIX = 0.25
 """Time of an operation on dense matrices, in that of one on entries of rows."""
-
-
 NARROW_COLUMNS, NARROW_ENTRIES = 65, 1 << 19
 """Columns, the constant one included, and entries of dense rows up to which they are kept column by column."""
 SMOOTH_NARROW_COLUMNS = 300
@@ -57,12 +55,9 @@ NO_MATRIX = np.empty((0, 0))
 
 
 class LossColumnFactor(NamedTuple):
-    """Cholesky factor of smooth second derivatives, L L' = diag(ridge) + R' diag(bends) R, and these bends of the rows.
+    """Cholesky factor of smooth second derivatives, L L' = diag(ridge) + R' diag(bends) R, and these bends of rows."""
 
-    Along a free bias there may be more.
-    """
-
-    L: np.ndarray
+    L: np.ndarray  # along a free bias there may be more
     bends: np.ndarray
 
 
@@ -175,8 +170,7 @@ class LossColumnParts:
     def __init__(
         self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool, columns: Sequence[Column] = ()
     ) -> None:
-        self.columns = columns
-        self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
+        self.columns, self.rows, self.squares, self.bias, self.sweeps = columns, rows, squares, bias, sweeps
         self.equal: EqualRows | None = None  # groups that the rows stand for
         self.factors: SharedFactors = {}
         self.whitening: LossColumnWhitening | None = None  # of the last columns with a variance term
@@ -254,9 +248,7 @@ class LossColumn:
     ) -> None:
         self.parts = parts
         self.column, self.rows, self.squares, self.stored = column, rows, squares, stored
-        self.factors = {} if factors is None else factors
-        self.declared = column
-        self.y = column.y
+        self.factors, self.declared, self.y = {} if factors is None else factors, column, column.y
         self.caps, self.softness, self.kink = column.caps[0], column.softness[0], column.terms[0].threshold
         self.n_rows, self.width, self.soft = self.caps.shape[0], rows.width, column.terms[0].kind == "squared"
 
@@ -326,8 +318,7 @@ class LossColumn:
         chosen = np.flatnonzero(u)
         if self.stored.sparse or chosen.shape[0] > FEW_ROWS_SHARE * self.n_rows:
             return self.adjoint(u)
-        some = AffineRows(self.stored.take(chosen), self.rows.constant)
-        return some.adjoint(self.y[chosen] * u[chosen])
+        return AffineRows(self.stored.take(chosen), self.rows.constant).adjoint(self.y[chosen] * u[chosen])
 
     def block(self) -> np.ndarray:
         """Signed rows as one dense array."""
@@ -377,8 +368,7 @@ class LossColumn:
         """Every so many rows, that many times as heavy."""
         column, chosen = self.column, np.arange(0, self.n_rows, step)
         weight = float(column.counts[chosen].sum())
-        share = column.total / weight if weight > 0 else 1.0
-        some = column.take(chosen, share)
+        some = column.take(chosen, column.total / weight if weight > 0 else 1.0)
         rows = AffineRows(self.rows.rows.take(chosen), self.rows.constant)
         stored = rows.rows if self.stored is self.rows.rows else self.stored.take(chosen)
         found = LossColumn(some, rows, self.squares[chosen], stored, self.factors)

@@ -70,8 +70,8 @@ class NarrowSteps(ABC):
 
     newton: narrow_newton.NarrowNewton | narrow_logistic.NarrowLogistic
 
-    def __init__(self, problem: LossColumn, tol: float = 0.0) -> None:
-        self.problem, self.tol, n, m = problem, tol, problem.width, problem.n_rows
+    def __init__(self, problem: LossColumn) -> None:
+        self.problem, n, m = problem, problem.width, problem.n_rows
         self.most_steps = int(min(max(CALL_OPERATIONS / (m * n * (4.0 + 0.25 * n)), 1.0), NARROW_STEPS))
 
     @property
@@ -79,13 +79,13 @@ class NarrowSteps(ABC):
         """Objective less bound."""
         return self.objective - self.lower_bound
 
-    def steps(self) -> Generator[int, None, None]:
+    def steps(self, tol: float = 0.0) -> Generator[int, None, None]:
         """Go on, and yield numbers of steps: as many as a heartbeat may take, or to a gap that meets `tol`.
 
         Ends where none leads on.
         """
         newton, least = self.newton, GAP_SHARE_AT_ZERO * abs(self.problem.column.at_zero)
-        while taken := newton.steps(self.most_steps, self.tol, least):
+        while taken := newton.steps(self.most_steps, tol, least):
             self.objective, self.lower_bound = newton.objective, newton.bound
             yield taken
 
@@ -109,8 +109,8 @@ class NarrowLogisticSteps(NarrowSteps):
 
     newton: narrow_logistic.NarrowLogistic
 
-    def __init__(self, problem: LossColumn, rows: NarrowRows, free: bool, tol: float = 0.0) -> None:
-        super().__init__(problem, tol)
+    def __init__(self, problem: LossColumn, rows: NarrowRows, free: bool) -> None:
+        super().__init__(problem)
         column, (n, m) = problem.column, rows.T.shape
         sharpness = float(column.terms[0].alpha)  # type: ignore[union-attr]
         fresh = column.start is None
@@ -138,9 +138,9 @@ class NarrowLogisticSteps(NarrowSteps):
         self.newton.begin(problem.start_coefficients())
         self.objective, self.lower_bound = self.newton.objective, self.newton.bound
 
-    def steps(self) -> Generator[int, None, None]:
+    def steps(self, tol: float = 0.0) -> Generator[int, None, None]:
         """Go on, until steps crawl."""
-        return smooth_steps_until_crawling(self, super().steps())
+        return smooth_steps_until_crawling(self, super().steps(tol))
 
     def point(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Coefficients, multipliers, zeros, and what the coefficients are made of."""
@@ -155,10 +155,8 @@ class NarrowHinges(NarrowSteps):
 
     newton: narrow_newton.NarrowNewton
 
-    def __init__(
-        self, problem: LossColumn, rows: NarrowRows, begun: NewtonStartEnvelopes | None = None, tol: float = 0.0
-    ) -> None:
-        super().__init__(problem, tol)
+    def __init__(self, problem: LossColumn, rows: NarrowRows, begun: NewtonStartEnvelopes | None = None) -> None:
+        super().__init__(problem)
         column, n = problem.column, rows.T.shape[0]
         A, L, self.pulled = rows.quadratic(column)
         if column.kappa == 0:

@@ -74,14 +74,7 @@ class SemismoothNewton(RowEnvelopes):
         Of rows of weight 1; of squared hinges nothing.
     alpha : ndarray of shape (m,)
         Numbers that w is made of.
-
-    Attributes
-    ----------
-    tol : float
-        Gap that is asked for; 0 where none is.
     """
-
-    tol = 0.0
 
     def __init__(
         self, problem: LossColumn, w: np.ndarray, centre: np.ndarray, steepness: float, alpha: np.ndarray
@@ -131,8 +124,11 @@ class SemismoothNewton(RowEnvelopes):
         """Objective less bound."""
         return self.objective - self.lower_bound
 
-    def steps(self) -> Generator[bool, None, None]:
-        """Go on; yield True at every new place, False as a heartbeat. Ends where no step leads on."""
+    def steps(self, tol: float = 0.0) -> Generator[bool, None, None]:
+        """Go on; yield True at every new place, False as a heartbeat. Ends where no step leads on.
+
+        With a gap `tol` that is asked for, the bound of squared hinges is raised where this may end the fit.
+        """
         if self.block is not None:
             while self._stage(self.block):
                 yield True
@@ -165,8 +161,8 @@ class SemismoothNewton(RowEnvelopes):
             if soft and self.problem.quadratic.A is None:
                 cut = self.raise_bound(towards, full)
                 yield True
-                if cut is not None and self.gap_in_tolerances(objective, self.objective) <= ASCENDED_FALL:
-                    yield from self._ascend(*cut)
+                if cut is not None and self.gap_in_tolerances(objective, self.objective, tol) <= ASCENDED_FALL:
+                    yield from self._ascend(*cut, tol)
                 # The last place needs no slope, which a full step leaves to the rows that came or went.
                 if t == 1.0:
                     self.slope = self.problem.adjoint_of_few(towards - self.u)
@@ -203,12 +199,12 @@ class SemismoothNewton(RowEnvelopes):
             self.lower_bound, self.beta = value, length * beta
         return better
 
-    def _ascend(self, beta: np.ndarray, made: np.ndarray) -> Generator[bool, None, None]:
+    def _ascend(self, beta: np.ndarray, made: np.ndarray, tol: float) -> Generator[bool, None, None]:
         """Raise the bound by coordinate ascent from multipliers of squared hinges that make the coefficients `made`.
 
         It passes over the rows whose multipliers or losses are not 0.
         """
-        if not self.gap_in_tolerances(self.objective, self.lower_bound) <= ASCENDED_GAP:
+        if not self.gap_in_tolerances(self.objective, self.lower_bound, tol) <= ASCENDED_GAP:
             return
         descent = self.descent
         descent.begin_at(beta, made, np.flatnonzero((beta > 0) | (self.u > 0)))
@@ -216,15 +212,15 @@ class SemismoothNewton(RowEnvelopes):
             yield from with_heartbeat(descent.pass_once(), False)
             if (
                 self._take_bound(descent.beta, descent.element)
-                and self.gap_in_tolerances(self.objective, self.lower_bound) <= 1.0
+                and self.gap_in_tolerances(self.objective, self.lower_bound, tol) <= 1.0
             ):
                 yield True
-            if not self.gap_in_tolerances(self.objective, self.lower_bound) <= ASCENDED_AGAIN:
+            if not self.gap_in_tolerances(self.objective, self.lower_bound, tol) <= ASCENDED_AGAIN:
                 return
 
-    def gap_in_tolerances(self, objective: float, value: float) -> float:
-        """Gap between an objective and another value, in units of the tolerance."""
-        return self.problem.column.relative_gap(objective, value) / self.tol if self.tol > 0 else math.inf
+    def gap_in_tolerances(self, objective: float, value: float, tol: float) -> float:
+        """Gap between an objective and another value, in units of the tolerance; infinity for a tolerance of 0."""
+        return self.problem.column.relative_gap(objective, value) / tol if tol > 0 else math.inf
 
     def _move_on(self) -> None:
         """Take the multipliers as centres of steeper envelopes, as often as the slope is small beside the gap."""

@@ -110,9 +110,7 @@ class SmoothNewton:
         self.first, self.factoring, self.exact = 0.0, factoring, self._cheap(factoring)
         self.factor: LossColumnFactor | None = None
         self.fresh, self.worn, self.iterated = False, False, bool(w.any() and not alpha.any())
-        self.block = None
-        if problem.small:
-            self.block = SmoothStepBlock(problem.block())
+        self.block = SmoothStepBlock(problem.block()) if problem.small else None
         self.evaluate()
         if not w.any():
             self._take_shared_factor()
@@ -156,8 +154,7 @@ class SmoothNewton:
         """Coefficients w; steps with earlier factors add up to rounding, which what w is made of does not have."""
         if self.iterated or not self.w.any():
             return self.w
-        p, w = self.problem, self.w
-        made = p.adjoint(self.alpha)
+        p, w, made = self.problem, self.w, self.problem.adjoint(self.alpha)
         if p.pulled is not None:
             made += p.pulled
         made = np.where(self.ridge > 0, made, w)
@@ -168,8 +165,8 @@ class SmoothNewton:
         """Objective less bound."""
         return self.objective - self.lower_bound
 
-    def steps(self) -> Generator[int, None, None]:
-        """Go on; yield True at every new place, False as a heartbeat. Ends where steps lead on no more, or crawl."""
+    def steps(self, tol: float = 0.0) -> Generator[int, None, None]:
+        """Go on, whatever `tol`: True is a new place, False a heartbeat. Ends where steps lead on no more, or crawl."""
         return smooth_steps_until_crawling(self, self._all_steps())
 
     def _all_steps(self) -> Generator[bool, None, None]:
@@ -191,8 +188,7 @@ class SmoothNewton:
             z, w, before, objective = self.z, self.w, self.u, self.objective
             self.z, self.w, self.u = z + dz, w + step, np.empty_like(before)
             self.evaluate()
-            t = 1.0
-            left = start + bend + float((before - self.u) @ dz)
+            t, left = 1.0, start + bend + float((before - self.u) @ dz)
             # A small slope alone may be that of the other side: margins that go through all kinks at once.
             risen = not self.objective <= objective + ROUNDING_OF_LOSS * abs(objective)
             if risen or not abs(left) <= FULL_STEP * abs(start):

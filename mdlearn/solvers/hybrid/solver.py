@@ -214,11 +214,11 @@ class Hybrid(Solver):
         places = HybridOffers(problem, to_all_rows)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
         if narrow and not (column.kappa > 0 and narrow_whitening_pays(problem, len(form.columns))):
-            return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places, tol), places)
-        return _hybrid_newton_steps(self._wide(form, problem, shared, places, tol), places)
+            return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places), places, tol)
+        return _hybrid_newton_steps(self._wide(form, problem, shared, places), places, tol)
 
     def _wide(
-        self, form: MarginForm, problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
+        self, form: MarginForm, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton]:
         """Where Newton steps over rows of many columns begin."""
         if problem.column.terms[0].kind == "logistic":
@@ -226,9 +226,7 @@ class Hybrid(Solver):
             return (yield from newton_start.logistic_newton_start(problem))
         if whitening_pays(problem, len(form.columns)):
             problem = yield from whitened_column(problem, shared)
-        newton = yield from self._through_weaker(problem, shared, places)
-        newton.tol = tol
-        return newton
+        return (yield from self._through_weaker(problem, shared, places))
 
     def _through_weaker(
         self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
@@ -305,21 +303,23 @@ def _to_all_rows(column: Column, equal: EqualRows, report: Report) -> Report:
 
 
 def _hybrid_narrow_steps(
-    problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
+    problem: LossColumn, shared: LossColumnParts, places: HybridOffers
 ) -> Generator[Report | Offer | None, Any, NarrowSteps]:
     """Where compiled steps over narrow rows begin: at a start, at 0, or where sweeps leave off."""
     column, begun = problem.column, None
     if column.terms[0].kind == "logistic":
-        return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free", tol)
+        return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free")
     if sweeps_beat_narrow_steps(problem):
         descent = HybridDescent(problem, partial(shared.quadratic, column))
         yield from sweep_until_newton(descent, places.offered)
         begun = newton_start.newton_start_after_sweeps(descent)
-    return NarrowHinges(problem, shared.narrow, begun, tol)
+    return NarrowHinges(problem, shared.narrow, begun)
 
 
 def _hybrid_newton_steps(
-    begun: Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton | NarrowSteps], places: HybridOffers
+    begun: Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton | NarrowSteps],
+    places: HybridOffers,
+    tol: float,
 ) -> Steps:
     """Offer the hybrid solver's point where Newton steps begin, and after each; end where they lead on no more."""
     lowest, highest, stalled = math.inf, -math.inf, 0
@@ -327,7 +327,7 @@ def _hybrid_newton_steps(
         newton = yield from begun
         make, objective, bound = newton.report, newton.objective, newton.lower_bound
         yield places.offered(objective, bound, make)
-        for new in newton.steps():
+        for new in newton.steps(tol):
             if not new:
                 yield None
                 continue

@@ -127,8 +127,8 @@ def test_steps_that_crawl_are_left_to_another_engine(engine, columns, monkeypatc
     monkeypatch.setattr(loss_column, "SMOOTH_NARROW_COLUMNS", columns)
     places, steps = [], engine.steps
 
-    def counted(self):
-        for new in steps(self):
+    def counted(self, tol):
+        for new in steps(self, tol):
             places.append(new)
             yield new
 

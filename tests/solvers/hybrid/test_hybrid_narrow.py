@@ -11,33 +11,16 @@ from itertools import chain, islice
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hybrid_cases import OBJECTIVES, SHARP, entropy, optimum, sample
+from hybrid_cases import OBJECTIVES, POWERS, column_of, optimum, rare_and_heavy, sample
 
 import mdlearn
-from mdlearn._solvers import narrow_logistic
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.losses import HingeTerm, LogisticTerm
-from mdlearn.forms.margin import Column
-from mdlearn.solvers.hybrid import loss_column, narrow, solver
-from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
-from mdlearn.solvers.hybrid.narrow import NARROW_SAMPLE, NarrowHinges, NarrowLogisticSteps
-
-POWERS = {"hinge": 1, "squared": 2}
-
-
-def column_of(kind, m, d, variance=0.0, mean=0.0, weight=0.7, seed=0, bias="regularized"):
-    """A loss column with weights that differ, one of them 0, and its parts."""
-    rng = np.random.default_rng(seed)
-    X, counts = rng.standard_normal((m, d)) + 1.0, rng.uniform(0.5, 2.0, m)
-    counts[3] = 0.0
-    y = np.where(X[:, 0] + 0.7 * rng.standard_normal(m) > 1.0, 1.0, -1.0)
-    term = LogisticTerm(weight, SHARP) if kind == "logistic" else HingeTerm(weight, power=POWERS[kind])
-    column = Column(y, counts, variance, mean, (term,))
-    rows = AffineRows(DenseRows(X), True)
-    parts = LossColumnParts(rows, (X * X).sum(axis=1), bias, kind != "logistic")
-    return LossColumn(column, rows, parts.squares, parts.stored), parts, np.hstack([X, np.ones((m, 1))])
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.solvers.hybrid import loss_column, solver
+from mdlearn.solvers.hybrid.loss_column import LossColumn
+from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps
 
 
 def primal(problem, kind, R, w):
@@ -66,117 +49,6 @@ def dual(problem, kind, R, beta, sigma):
     return value
 
 
-def smooth_primal(problem, R, w, bias):
-    """Objective of a logistic column at coefficients, by the definition."""
-    column, held = problem.column, w[:-1] if bias == "free" else w
-    z, c = column.y * (R @ w), column.counts
-    loss = column.terms[0].weight * np.logaddexp(0.0, SHARP * (1.0 - z)) / SHARP
-    return 0.5 * held @ held - column.mean * (c @ z) / c.sum() + c @ loss
-
-
-def smooth_dual(problem, R, beta, bias):
-    """Value of its multipliers, which have to balance beside a free bias."""
-    column = problem.column
-    c, caps = column.counts, column.terms[0].weight * column.counts
-    assert (beta >= 0).all() and (beta <= caps).all()
-    w, used = R.T @ (column.y * (beta + column.mean * c / c.sum())), c > 0
-    if bias == "free":
-        assert abs(w[-1]) <= 1e-12 * np.abs(beta).sum()
-        w = w[:-1]
-    p = beta[used] / caps[used]
-    return beta.sum() - caps[used] @ (entropy(p) + entropy(1.0 - p)) / SHARP - 0.5 * w @ w
-
-
-@pytest.mark.parametrize("bias", ["regularized", "free"])
-@pytest.mark.parametrize("mean", [0.0, 2.0])
-@pytest.mark.parametrize("m, d, weight", [(61, 4, 0.7), (64, 21, 50.0), (30, 40, 0.7), (900, 5, 0.7), (7001, 3, 9.0)])
-def test_every_place_of_logistic_losses_states_its_own_objective_and_bound(bias, mean, m, d, weight):
-    """Objective, bound and what coefficients are made of, at all places; the gap closes within 20 of them."""
-    problem, parts, R = column_of("logistic", m, d, mean=mean, weight=weight, bias=bias)
-    newton = NarrowLogisticSteps(problem, parts.narrow, bias == "free")
-    for _ in zip(range(20), newton.steps()):
-        report = newton.report()
-        w = np.append(report.point.coef, report.point.intercept)
-        scale = abs(report.objective)
-        assert report.objective == pytest.approx(smooth_primal(problem, R, w, bias), abs=1e-11 * scale)
-        if report.lower_bound > -np.inf:
-            value = smooth_dual(problem, R, report.point.beta[0], bias)
-            assert report.lower_bound == pytest.approx(value, abs=1e-10 * (scale + abs(value)))
-        held = slice(None, -1) if bias == "free" else slice(None)
-        np.testing.assert_allclose((R.T @ report.point.alpha)[held], w[held], rtol=0, atol=1e-9 * np.abs(w).max())
-        if newton.gap <= 1e-10 * scale:
-            break
-    assert -1e-12 * scale <= newton.gap <= 1e-10 * scale
-
-
-@pytest.mark.parametrize("bias", ["regularized", "free"])
-def test_the_bound_of_a_logistic_step_does_not_lag(bias):
-    """Multipliers that a step leads to say more than those at its end, whose gap is half of the squared slope."""
-    problem, parts, R = column_of("logistic", 120, 6, weight=5.0, bias=bias)
-    newton, column, seen = NarrowLogisticSteps(problem, parts.narrow, bias == "free"), problem.column, 0
-    newton.most_steps = 1
-    for _ in zip(range(6), newton.steps()):
-        point = newton.report().point
-        w, held = np.append(point.coef, point.intercept), slice(None, -1) if bias == "free" else slice(None)
-        p = 1.0 / (1.0 + np.exp(-SHARP * (1.0 - column.y * (R @ w))))
-        slope = -R.T @ (column.y * problem.caps * p)
-        slope[held] += w[held]
-        if 1e-10 < newton.gap / newton.objective < 1e-2:
-            seen += 1
-            assert newton.gap < 0.25 * 0.5 * slope @ slope
-    assert seen >= 2
-
-
-@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
-@pytest.mark.parametrize("given", [{}, {"a": 3.0, "C": 0.05}, {"C": 500.0}])
-@pytest.mark.parametrize("tol", [1e-2, 1e-9])
-def test_logistic_fits_come_to_the_optimum_in_compiled_steps(bias, given, tol, monkeypatch):
-    monkeypatch.setattr(solver.newton_start, "logistic_newton_start", None)
-    X, y = sample(400, 5)
-    model = mdlearn.fit(OBJECTIVES["logistic"], X, y, bias=bias, tol=tol, solver="hybrid", **given)
-    best, f = optimum("logistic", X, y, bias, **given)
-    assert model.certificate.converged and model.certificate.lower_bound <= best + 1e-12 * abs(best)
-    assert best - 1e-11 * abs(best) <= model.certificate.objective <= best + tol * abs(best) * (1 + 1e-6)
-    if tol < 1e-8:
-        assert model.decision_function(X) == pytest.approx(f, abs=1e-3 * np.abs(f).max())
-
-
-@pytest.mark.parametrize("bias", ["regularized", "free"])
-def test_logistic_steps_begin_at_a_start(bias):
-    """Objective and dual coefficients are those of the start at first; another weight's optimum is near."""
-    problem, parts, R = column_of("logistic", 300, 5, mean=2.0, bias=bias)
-    newton = NarrowLogisticSteps(problem, parts.narrow, bias == "free")
-    for _ in zip(range(9), newton.steps()):
-        pass
-    start, column = newton.report().point, problem.column
-    near = replace(column, terms=(replace(column.terms[0], weight=0.71),), start=start)
-    again = NarrowLogisticSteps(LossColumn(near, parts.rows, parts.squares, parts.stored), parts.narrow, bias == "free")
-    w, held = np.append(start.coef, start.intercept), slice(None, -1) if bias == "free" else slice(None)
-    assert again.objective == pytest.approx(smooth_primal(again.problem, R, w, bias), rel=1e-12)
-    for _ in zip(range(3), chain([0], again.steps())):
-        point = again.report().point
-        w = np.append(point.coef, point.intercept)
-        np.testing.assert_allclose((R.T @ point.alpha)[held], w[held], rtol=0, atol=1e-9 * np.abs(w).max())
-    assert again.gap <= 1e-10 * abs(again.objective)
-
-
-@pytest.mark.parametrize("m, stride", [(NARROW_SAMPLE * 8 * 2 - 8, 1), (NARROW_SAMPLE * 8 * 3, 3)])
-def test_matrices_of_logistic_losses_come_from_some_rows_at_first(m, stride, monkeypatch):
-    """Every so many-th row, where there are many for each column; steps lead to the optimum all the same."""
-    strides, made = [], narrow_logistic.NarrowLogistic
-
-    def noted(*given):
-        strides.append(given[-2])
-        return made(*given)
-
-    monkeypatch.setattr(narrow.narrow_logistic, "NarrowLogistic", noted)
-    problem, parts, _ = column_of("logistic", m, 7)
-    newton = NarrowLogisticSteps(problem, parts.narrow, False)
-    first = newton.gap
-    assert strides == [stride]
-    assert [1 for _ in zip(range(20), newton.steps())] and newton.gap <= 1e-12 * first
-
-
 @pytest.mark.parametrize("kind", POWERS)
 @pytest.mark.parametrize("variance, mean", [(0.0, 0.0), (0.0, 2.0), (40.0, 3.0)])
 @pytest.mark.parametrize("m, d", [(61, 4), (64, 21), (30, 40), (900, 5)])
@@ -198,19 +70,6 @@ def test_every_place_states_its_own_objective_and_bound(kind, variance, mean, m,
     assert column.relative_gap(newton.objective, newton.lower_bound) >= -1e-12
 
 
-def rare_and_heavy(large, weights):
-    """Columns of which few rows have entries, and large ones, beside a few of all rows."""
-    rng, m, rare = np.random.default_rng(0), 7200, 4
-    X = np.zeros((m, rare))
-    X[rng.permutation(m)[: 40 * rare], np.arange(40 * rare) % rare] = large
-    X = np.hstack([X, rng.standard_normal((m, 3))])
-    w = rng.standard_normal(rare + 3) * np.repeat([1.0 / large, 1.0], [rare, 3])
-    y = np.where(X @ w + rng.standard_normal(m) > 0, 1.0, -1.0)
-    column, rows = Column(y, np.ones(m), 0.0, 0.0, weights), AffineRows(DenseRows(X), True)
-    parts = LossColumnParts(rows, (X * X).sum(axis=1), "regularized", isinstance(weights[0], HingeTerm))
-    return LossColumn(column, rows, parts.squares, parts.stored), parts.narrow
-
-
 def test_a_sample_that_misses_heavy_rows_grows():
     """Steps by its matrix would zigzag."""
     newton = NarrowHinges(*rare_and_heavy(10.0, (HingeTerm(1.0),))).newton
@@ -218,15 +77,6 @@ def test_a_sample_that_misses_heavy_rows_grows():
     while taken < 60 and not newton.objective - newton.bound <= 1e-3 * newton.objective:
         taken += newton.steps(1, 0.0, 0.0)
     assert taken <= 30  # 7; 232 without
-
-
-def test_logistic_steps_leave_a_sample_that_misses_heavy_rows():
-    """Its steps are short."""
-    newton = NarrowLogisticSteps(*rare_and_heavy(100.0, (LogisticTerm(100.0),)), False).newton
-    taken = 0
-    while taken < 60 and not newton.objective - newton.bound <= 1e-3 * newton.objective:
-        taken += newton.steps(1, 0.0, 0.0)
-    assert taken <= 20  # 4; more than 400 without
 
 
 def test_the_matrix_keeps_its_digits_beside_a_large_mean():
@@ -319,26 +169,6 @@ def test_rows_are_narrow_up_to_a_size(name, value, monkeypatch):
     assert not loss_column.suits_narrow_loss_column(problem.rows)
 
 
-@pytest.mark.parametrize("name, value", [("SMOOTH_NARROW_COLUMNS", 70), ("WHOLE_BLOCK_ENTRIES", 8519)])
-def test_more_columns_are_narrow_for_smooth_losses_over_one_block(name, value, monkeypatch):
-    rows = column_of("logistic", 120, 70)[0].rows
-    assert loss_column.suits_narrow_loss_column(rows, smooth=True) and not loss_column.suits_narrow_loss_column(rows)
-    monkeypatch.setattr(loss_column, name, value)
-    assert not loss_column.suits_narrow_loss_column(rows, smooth=True)
-
-
-@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
-@pytest.mark.parametrize("C", [0.02, 50.0])
-@pytest.mark.parametrize("m, d", [(60, 130), (400, 90)])
-def test_logistic_fits_over_small_blocks_of_many_columns_are_compiled_steps(bias, C, m, d, monkeypatch):
-    monkeypatch.setattr(solver.newton_start, "logistic_newton_start", None)
-    X, y = sample(m, d)
-    model = mdlearn.fit(OBJECTIVES["logistic"], X, y, C=C, bias=bias, tol=1e-9, solver="hybrid")
-    best, _ = optimum("logistic", X, y, bias, C=C)
-    assert model.certificate.converged and model.certificate.lower_bound <= best + 1e-11 * abs(best)
-    assert best - 1e-11 * abs(best) <= model.certificate.objective <= best + 1e-9 * abs(best) * (1 + 1e-6)
-
-
 @pytest.mark.parametrize("kind, index", [(np.float64, np.int32), (np.float32, np.int64)])
 def test_columns_of_csr_rows_are_those_of_dense_ones(kind, index):
     X = sp.random(61, 5, 0.4, random_state=0).toarray().astype(kind)
@@ -411,12 +241,12 @@ def test_a_start_is_not_begun_from_zero():
 def test_steps_go_on_until_the_gap_meets_tol(kind):
     problem, parts, _ = column_of(kind, 300, 8, weight=5.0)
     if kind == "logistic":
-        newton = NarrowLogisticSteps(problem, parts.narrow, False, tol=1e-3)
+        newton = NarrowLogisticSteps(problem, parts.narrow, False)
     else:
-        newton = NarrowHinges(problem, parts.narrow, tol=1e-3)
+        newton = NarrowHinges(problem, parts.narrow)
     gap = problem.column.relative_gap
     assert gap(newton.objective, newton.lower_bound) > 1e-2
-    next(newton.steps())
+    next(newton.steps(tol=1e-3))
     assert gap(newton.objective, newton.lower_bound) <= 1e-3
     # Steps on squared hinges find all free rows at once.
     assert kind == "squared" or gap(newton.objective, newton.lower_bound) > 1e-9
