@@ -11,12 +11,16 @@ The rule of all commands, checked before their work:
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterable
 from typing import IO
 
+ABANDONED_DRAFT_SECONDS = 3600.0
+"""Seconds since the last change of a draft after which nobody is thought to write it: clocks of two machines differ."""
 Path = str | os.PathLike[str]
 Content = bytes | Callable[[IO[bytes]], object]
 """Bytes, or a function that writes them to an open file."""
@@ -93,7 +97,7 @@ def output_file_target(path: Path) -> str:
 def replace_file(target: str, content: Content) -> None:
     """Put an output file in place, complete or not at all: a crash leaves an older one of that name as it was."""
     folder = os.path.dirname(target)
-    draft = os.path.join(folder, f".mdlearn-{secrets.token_hex(8)}.tmp")
+    draft = os.path.join(folder, f"{_draft_prefix(target)}{secrets.token_hex(8)}.tmp")
     try:
         with open(draft, "xb", opener=_open_private_output_file if os.path.exists(target) else None) as file:
             _write_output_file(file, content)
@@ -114,6 +118,25 @@ def replace_file(target: str, content: Content) -> None:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+
+def remove_abandoned_drafts(target: str) -> None:
+    """Remove drafts of an output file that a killed process left beside it; what cannot be removed stays.
+
+    Others may be at work on the same file: a draft that has changed of late is theirs.
+    """
+    prefix, latest = _draft_prefix(target), time.time() - ABANDONED_DRAFT_SECONDS
+    with contextlib.suppress(OSError), os.scandir(os.path.dirname(target) or os.curdir) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.name.endswith(".tmp"):
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime < latest:
+                        os.unlink(entry.path)
+
+
+def _draft_prefix(target: str) -> str:
+    """Beginning of the names of drafts of an output file: short, however long its own name is."""
+    return f".mdlearn-{hashlib.sha256(os.fsencode(os.path.basename(target))).hexdigest()[:16]}-"
 
 
 def _write_output_file(file: IO[bytes], content: Content) -> None:

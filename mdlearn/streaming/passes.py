@@ -20,7 +20,7 @@ from mdlearn.driver.limits import OUT_OF_TIME, LimitedRun, Limits
 from mdlearn.forms.proof import Certificate, State
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.interruptible import finished
-from mdlearn.output_files import replace_file
+from mdlearn.output_files import remove_abandoned_drafts, replace_file
 from mdlearn.streaming.engines.block_engine import BlockEngine
 
 LATEST_SHARE, LATEST_SECONDS = 0.05, 0.15
@@ -41,6 +41,7 @@ class PassesCheckpoint:
         self.found: dict[str, np.ndarray] = {}
         if self.path.exists():
             self.found = self._read()
+        remove_abandoned_drafts(str(self.path))
 
     def write(self, arrays: dict[str, np.ndarray]) -> None:
         """Replace the file; it is the old or the new one at any moment."""

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import mdlearn
+from mdlearn.output_files import replace_file
 
 
 def rows(m=800, d=5, k=2):
@@ -121,3 +122,21 @@ def test_killed_at_ten_random_moments(tmp_path):
             assert np.array_equal(found.coef_, expected.coef_)
             assert found.certificate == expected.certificate
     assert killed >= 6
+
+
+def test_what_a_killed_write_left_goes_with_a_later_run(tmp_path):
+    """Not so what may still be written, or belongs to another file."""
+    drafts = []
+
+    def half(file):
+        drafts.append(Path(file.name))
+
+    hours_ago = time.time() - 7200.0
+    for name in ("fit.npz", "fit.npz", "other.npz"):
+        replace_file(str(tmp_path / name), half)
+    for draft, written in zip(drafts, (hours_ago, time.time(), hours_ago)):
+        draft.write_bytes(b"half of it")
+        os.utime(draft, (written, written))
+    (tmp_path / "fit.npz").unlink()
+    mdlearn.fit("ldm", source(*rows(60), checkpoint=tmp_path / "fit.npz"), None, tol=1e-3)
+    assert [draft.exists() for draft in drafts] == [False, True, True]
