@@ -1,4 +1,4 @@
-"""Fits to row blocks: the answer of the fit in memory whatever the blocks are, and what is refused."""
+"""Fits to row blocks: the answer of the fit in memory whatever the blocks are."""
 
 from __future__ import annotations
 
@@ -314,81 +314,6 @@ def test_progress(capfd):
     X, y = rows()
     mdlearn.fit("lsvm", cut(X, y, [300]), None, verbose=2)
     assert capfd.readouterr().err.count("newton: iteration") >= 3
-
-
-# ---------------------------------------------------------------- what is refused
-
-
-def changing():
-    X, y = rows()
-    sizes = iter([600, 599])
-    return lambda: [(X[: (n := next(sizes))], y[:n])]
-
-
-X_, Y_ = rows(60)
-REFUSED = {
-    "an iterator": ("lsvm", iter([(X_, Y_)]), {}, TypeError, "an iterator only once"),
-    "no tuple": ("lsvm", lambda: [X_], {}, TypeError, r"a tuple \(X, y\) or \(X, y, weight\); got ndarray"),
-    "columns": (
-        "lsvm",
-        [(X_, Y_), (X_[:, :3], Y_)],
-        {},
-        ValueError,
-        "a block has 3 columns",
-    ),
-    "labels": ("lsvm", [(X_, Y_), (X_, Y_.astype(str))], {}, TypeError, "labels of some blocks are numbers"),
-    "lengths": ("lsvm", [(X_, Y_), (X_, Y_[1:])], {}, ValueError, "block 1: X has 60 rows but y has 59 labels"),
-    "NaN": ("lsvm", [(X_ * np.nan, Y_)], {}, ValueError, "block 0: X contains NaN"),
-    "one class": ("lsvm", [(X_, np.ones(60))], {}, ValueError, "one class"),
-    "no rows": ("lsvm", [], {}, ValueError, "the blocks have no rows"),
-    "change": ("lsvm", changing(), {}, ValueError, "600 rows .* in the first pass, and 599"),
-    "targets": ("lsvm", [(X_, X_[:, 0])], {}, ValueError, "60 different numbers in 60 rows"),
-    "sample_weight": ("lsvm", [(X_, Y_)], {"sample_weight": np.ones(60)}, ValueError, "part of its block"),
-    "options": ("svm", [(X_, Y_)], {"solver_options": {"epochs": 2}}, ValueError, "take no solver_options"),
-    "warm start": ("svm", [(X_, Y_)], {"warm_start": mdlearn.fit("svm", X_, Y_)}, ValueError, "take no warm_start"),
-    "kernel": ("svm", [(X_, Y_)], {"kernel": "rbf"}, ValueError, "row blocks need kernel='linear'"),
-    "solver": ("svm", [(X_, Y_)], {"solver": "cd"}, ValueError, "row blocks need solver='newton'"),
-    "pairs": (
-        "svm",
-        [(X_, np.arange(60) % 3)],
-        {"multiclass": "ovo"},
-        ValueError,
-        "one score per class, not multiclass='ovo'",
-    ),
-    "hard": ("svm", [(X_, Y_)], {"C": np.inf}, ValueError, "a constraint of every single row"),
-    "no norm": ("rlp", [(X_, Y_)], {}, ValueError, "a hinge loss needs the squared norm"),
-    "reduced": ("lsvm", [(X_, Y_)], {"reduced": 5}, ValueError, "its columns are made of single rows"),
-    "basis": ("uldm", [(X_, Y_)], {"basis": "all", "multiclass": "ovr"}, ValueError, "give basis='euclidean'"),
-    "joint": ("ww", [(X_, Y_)], {}, ValueError, "needs X and y, not row blocks: .* of all rows"),
-    "held": ("svm", lambda: [(X_, Y_)], {"C": -1.0}, ValueError, "C needs to be"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused_in_a_sentence(case):
-    objective, source, given, kind, told = REFUSED[case]
-    with pytest.raises(kind, match=told):
-        mdlearn.fit(objective, source, None, **given)
-
-
-def test_sources():
-    with pytest.raises(TypeError, match=r"row blocks need to be an iterable of \(X, y\)"):
-        mdlearn.RowBlocks(3)
-    with pytest.raises(ValueError, match="held needs to be an integer >= 1"):
-        mdlearn.RowBlocks([], held=0)
-    with pytest.raises(TypeError, match="y is None"):
-        mdlearn.fit("svm", X_, None)
-    with pytest.raises(TypeError, match="y is None"):
-        mdlearn.fit("svm", X_.tolist(), None)
-
-
-def test_objectives_without_an_optimum():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20, 40)), np.arange(20) % 2
-    with pytest.raises(ValueError, match="no optimum on these row blocks"):
-        mdlearn.fit("mdlm", cut(X, y, [10]), None, ridge=0.0)
-    with pytest.raises(ValueError, match="no optimum on these row blocks"):
-        mdlearn.fit("mdlm", cut(X, y, [10]), None, lambda1=0.0, lambda2=0.0, ridge=0.0)
 
 
 def test_nothing_is_written_to():
