@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "support"))
@@ -19,7 +20,10 @@ sys.modules["fuzz"] = importlib.util.module_from_spec(_fuzz)
 _fuzz.loader.exec_module(sys.modules["fuzz"])
 
 from compiled import REBUILD, out_of_date  # noqa: E402
-from process_settings import FILTERS, Settings  # noqa: E402
+from process_settings import FILTERS, Settings, one_blas_thread  # noqa: E402
+
+# The reference of many tests: thousands of small products, over which threads of BLAS wait more than they work.
+scipy.optimize.minimize = one_blas_thread()(scipy.optimize.minimize)
 
 # A shell starts jobs in the background with Ctrl-C ignored, and so do all their children: the tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -63,3 +64,16 @@ def told(before, after):
         gone, come = ([item for item in one if item not in other] for one, other in ((before, after), (after, before)))
         before, after = (gone, come) if gone or come else (before, after)
     return f"{before!r} became {after!r}"
+
+
+@contextlib.contextmanager
+def one_blas_thread():
+    """One thread of BLAS for a reference's many small products: two wait for each other longer than they work."""
+    before = [library.get_num_threads() for library in LIBRARIES]
+    try:
+        for library in LIBRARIES:
+            library.set_num_threads(1)
+        yield
+    finally:
+        for library, number in zip(LIBRARIES, before):
+            library.set_num_threads(number)

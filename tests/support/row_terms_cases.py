@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from given_losses import RUBBER, rubber, rubber_bend, rubber_slope
+from process_settings import one_blas_thread
 from scipy.special import expit
 
 import mdlearn
@@ -138,6 +139,7 @@ class Formula:
         parts = zip(self.functions, self.factors, self.shifts)
         return value + sum(factor @ f(z - shift, 0)[0] for f, factor, shift in parts if f is not None)
 
+    @one_blas_thread()
     def optimum(self):
         """Bounds of the optimum from below and above, by damped Newton steps over ever narrower kinks."""
         u = np.zeros(self.R.shape[1])
