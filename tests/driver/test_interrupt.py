@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -22,11 +23,8 @@ import json, os, signal, sys, threading, time
 import numpy as np
 import mdlearn
 
-case = sys.argv[1]
-rng = np.random.default_rng(0)
 
-
-def data(m, d):
+def data(rng, m, d):
     y = np.where(rng.random(m) < 0.5, 1, -1)
     return rng.standard_normal((m, d)) + 0.1 * y[:, None], y
 
@@ -38,68 +36,76 @@ def bits():
     return [model.decision_function(rows).tobytes().hex() for model in models]
 
 
+def problem(case):
+    rng = np.random.default_rng(0)
+    if case == "kernel":  # coordinate descent on a hopeless cost, interrupted while it sweeps
+        hopeless = {"C": 1e7, "lambda1": 0.0, "lambda2": 0.0, "tol": 1e-13, "solver": "cd"}
+        return *data(rng, 2500, 10), {"kernel": "rbf", "gamma": 0.02, **hopeless}
+    if case == "gram":  # interrupted inside the Gram matrix or its factor, before the first report
+        return *data(rng, 7000, 30), {"kernel": "rbf", "C": 1.0, "lambda1": 1.0}
+    if case == "kernel-free":
+        return *data(rng, 1500, 10), {"kernel": "rbf", "gamma": 0.02, "C": 1e4, "bias": "free", "tol": 1e-13}
+    if case == "linear-cd":
+        X, y = data(rng, 20000, 60)
+        X *= 10.0 ** rng.uniform(-3, 3, 60)
+        return X, y, {"C": 1e7, "lambda1": 0.0, "lambda2": 0.0, "tol": 1e-13, "solver": "cd"}
+    if case == "linear-interior":
+        return *data(rng, 30000, 200), {"C": 10.0, "tol": 1e-13, "solver": "interior"}
+    X, _ = data(rng, 2500, 10)
+    return X, rng.integers(0, 4, 2500), {"kernel": "rbf", "gamma": 0.02, "C": 1e5, "tol": 1e-13}
+
+
+def interrupted(case, before):
+    X, y, given = problem(case)
+    started, sent = threading.Event(), []
+
+    def interrupt():
+        started.wait(60)
+        time.sleep(0.3 if case == "gram" else 0.05)
+        sent.append(time.process_time())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    if case == "gram":
+        started.set()
+    ended = False
+    try:
+        mdlearn.fit("ldm", X, y, callback=lambda state: started.set(), **given)
+        ended = True
+        time.sleep(60.0)  # the signal is not to end another case
+    except KeyboardInterrupt:
+        delay = time.process_time() - sent[0]
+    return {"case": case, "arrived": not ended, "delay": delay, "same": bits() == before}
+
+
 before = bits()
-if case == "kernel":  # coordinate descent on a hopeless cost, interrupted while it sweeps
-    X, y = data(2500, 10)
-    given = {"kernel": "rbf", "gamma": 0.02, "C": 1e7, "lambda1": 0.0, "lambda2": 0.0, "tol": 1e-13, "solver": "cd"}
-elif case == "gram":  # interrupted inside the Gram matrix or its factor, before the first report
-    X, y = data(7000, 30)
-    given = {"kernel": "rbf", "C": 1.0, "lambda1": 1.0}
-elif case == "kernel-free":
-    X, y = data(2500, 10)
-    given = {"kernel": "rbf", "gamma": 0.02, "C": 1e4, "bias": "free", "tol": 1e-13}
-elif case == "linear-cd":
-    X, y = data(20000, 60)
-    X *= 10.0 ** rng.uniform(-3, 3, 60)
-    given = {"C": 1e7, "lambda1": 0.0, "lambda2": 0.0, "tol": 1e-13, "solver": "cd"}
-elif case == "linear-interior":
-    X, y = data(60000, 200)
-    given = {"C": 10.0, "tol": 1e-13, "solver": "interior"}
-elif case == "multiclass":
-    X, _ = data(2500, 10)
-    y = rng.integers(0, 4, 2500)
-    given = {"kernel": "rbf", "gamma": 0.02, "C": 1e5, "tol": 1e-13}
-
-started = threading.Event()
-sent = []
-
-
-def interrupt():
-    started.wait(60)
-    time.sleep(0.3 if case == "gram" else 0.05)
-    sent.append(time.process_time())
-    os.kill(os.getpid(), signal.SIGINT)
-
-
-threading.Thread(target=interrupt, daemon=True).start()
-if case == "gram":
-    started.set()
-answer = {"arrived": False}
-try:
-    mdlearn.fit("ldm", X, y, callback=lambda state: started.set(), **given)
-except KeyboardInterrupt:
-    answer["delay"] = time.process_time() - sent[0]
-    answer["arrived"] = True
-answer["same"] = bits() == before
-print(json.dumps(answer))
+for case in sys.argv[1:]:
+    print(json.dumps(interrupted(case, before)), flush=True)
 """
 
 CASES = ["kernel", "gram", "kernel-free", "linear-cd", "linear-interior", "multiclass"]
 
 
+@functools.cache
+def answers():
+    """Case -> what one process says of it, which is interrupted in one fit after the other."""
+    root = str(Path(mdlearn.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, *CASES]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return {answer["case"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process of its own")
 @pytest.mark.parametrize("case", CASES)
-def test_ctrl_c(case, tmp_path):
+def test_ctrl_c(case):
     """KeyboardInterrupt arrives soon and later fits give the same bits.
 
     What counts is processor time, whatever else the machine does, and the limit here is far above the promise.
     """
-    root = str(Path(mdlearn.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, case]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    answer = json.loads(done.stdout.splitlines()[-1])
+    answer = answers()[case]
     assert answer["arrived"], "the fit ended before the signal: it is too short for this test"
     assert answer["delay"] < 5.0
     assert answer["same"], "a fit after the interrupt differs from one before it"

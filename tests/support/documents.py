@@ -1,7 +1,9 @@
-"""README.md, docs/architecture.md and pyproject.toml as text, and what stands in them."""
+"""README.md, docs/architecture.md and pyproject.toml as text, what stands in them, and the package as syntax trees."""
 
 from __future__ import annotations
 
+import ast
+import functools
 import re
 import tomllib
 from pathlib import Path
@@ -19,3 +21,9 @@ PACKAGE = Path(mdlearn.__file__).parent
 
 def blocks(text, language):
     return re.findall(rf"^```{language}\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
+
+
+@functools.cache
+def syntax_trees():
+    """Path -> tree of every Python file of the package, parsed once for all tests of a run."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}

@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
-from documents import ARCHITECTURE, PACKAGE, PROJECT, README, ROOT, blocks
+from documents import ARCHITECTURE, PROJECT, README, ROOT, blocks, syntax_trees
 
 import mdlearn
 import mdlearn.objectives
@@ -225,8 +225,8 @@ def test_what_is_named_exists(name):
 
 def test_classes_named_in_the_architecture_exist():
     known, bases = {}, {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for tree in syntax_trees().values():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 members = {getattr(child, "name", None) for child in node.body}
                 members |= {child.target.id for child in node.body if isinstance(child, ast.AnnAssign)}

@@ -4,7 +4,7 @@ import ast
 import re
 from collections import defaultdict
 
-from documents import PACKAGE
+from documents import PACKAGE, syntax_trees
 
 FILES = 14
 """In a folder at most; the compiled kernels, one file per .pyx with its annotations, are not counted."""
@@ -24,7 +24,7 @@ ENGINES = (
 
 
 def sources():
-    found = sorted(PACKAGE.rglob("*.py"))
+    found = syntax_trees()
     assert len(found) > 200
     return found
 
@@ -38,15 +38,15 @@ def test_folders_are_small():
 
 
 def test_folders_say_what_lives_in_them():
-    for path in (path for path in sources() if path.name == "__init__.py"):
-        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    for path, tree in ((path, tree) for path, tree in sources().items() if path.name == "__init__.py"):
+        text = ast.get_docstring(tree)
         assert text and text.split("\n")[0].endswith("."), path
 
 
 def test_a_class_name_has_one_meaning():
     places = defaultdict(list)
-    for path in sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in sources().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(path.relative_to(PACKAGE).as_posix())
     twice = {name: where for name, where in places.items() if len(where) > 1}
@@ -71,8 +71,8 @@ SHARED_NAMES = 122
 def test_a_constant_says_of_what():
     """The names that a search found fourteen times say what they count now."""
     places = defaultdict(list)
-    for path in sources():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for path, tree in sources().items():
+        for node in tree.body:
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             for name in (name for target in targets for name in getattr(target, "elts", [target])):
                 if isinstance(name, ast.Name) and name.id.isupper():
@@ -87,8 +87,8 @@ EMPTY_WORDS = {"told", "held", "known", "walk", "begun", "look", "looks", "eased
 
 def test_names_and_docstrings_say_what_is_returned():
     """A docstring begins with a verb or a noun; these words name nothing."""
-    for path in sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in sources().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 assert not EMPTY_WORDS & set(node.name.strip("_").split("_")), (path, node.name)
                 text = ast.get_docstring(node) or ""

@@ -13,7 +13,7 @@ import sys
 import types
 
 import pytest
-from documents import ARCHITECTURE, PACKAGE, PROJECT, ROOT, blocks
+from documents import ARCHITECTURE, PACKAGE, PROJECT, ROOT, blocks, syntax_trees
 
 import mdlearn
 import mdlearn.extend
@@ -23,10 +23,11 @@ THIRD_PARTY = {"numpy", "scipy", "pluggy", "threadpoolctl"}
 
 def modules():
     """Name -> tree of every module; of the kernels, the file with their annotations."""
+    stubs = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.pyi")}
     found = {}
-    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]):
+    for path, tree in sorted({**syntax_trees(), **stubs}.items()):
         parts = ["mdlearn", *path.relative_to(PACKAGE).with_suffix("").parts]
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text(encoding="utf-8"))
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = tree
     return found
 
 

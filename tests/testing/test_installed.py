@@ -91,8 +91,8 @@ def test_what_does_not(site, capsys):
     assert int(err.split()[0]) >= 5
 
 
-ENDS = """
-    import os, time
+HANGS = """
+    import time
     import mdlearn
 
     class Hangs(mdlearn.KernelFunction):
@@ -101,6 +101,14 @@ ENDS = """
 
         def values(self, params, A, B):
             time.sleep(1000.0)
+
+    @mdlearn.hookimpl
+    def mdlearn_kernels():
+        return [Hangs]
+"""
+ENDS = """
+    import os
+    import mdlearn
 
     class Leaves(mdlearn.KernelFunction):
         name = "leaves"
@@ -118,15 +126,23 @@ ENDS = """
 
     @mdlearn.hookimpl
     def mdlearn_kernels():
-        return [Hangs, Leaves, Right]
+        return [Leaves, Right]
 """
 
 
-def test_what_hangs_or_ends_python_is_a_fault_of_its_own(site, capsys):
-    site.add("ending-plugin", ENDS)
+@pytest.mark.slow
+def test_what_hangs_is_ended(site, capsys):
+    site.add("hanging-plugin", HANGS)
     assert main(["plugins", "--check", "--time-limit", "8"]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "ending-plugin 1.0: kernel hangs: its checks took more than 8 s and were ended in kernel_repeats_itself",
+        "hanging-plugin 1.0: kernel hangs: its checks took more than 8 s and were ended in kernel_repeats_itself",
+    ]
+
+
+def test_what_ends_python_is_a_fault_of_its_own(site, capsys):
+    site.add("ending-plugin", ENDS)
+    assert main(["plugins", "--check"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
         "ending-plugin 1.0: kernel leaves: the process of its checks ended with status 3 (without a word)",
         "ending-plugin 1.0: kernel right: 1 of 1 hold",
     ]

@@ -79,7 +79,7 @@ def value_and_bound(model, G, y, kinks, powers, weights, bias):
 @pytest.mark.parametrize("C", [0.02, 1.0, 100.0])
 @pytest.mark.parametrize("powers", POWERS)
 def test_the_optimum_of_a_band(small, powers, C, bias):
-    X, y = data()
+    X, y = data(m=400)
     counts = np.random.default_rng(3).integers(1, 4, y.shape[0]).astype(float)
     given = {"kernel": "rbf", "gamma": 0.3, "C": C, "bias": bias, "solver": "decomposition", "tol": 1e-6}
     model = mdlearn.fit(of_powers(Band, powers), X, y, sample_weight=counts, **given)
@@ -96,7 +96,7 @@ def test_the_optimum_of_a_band(small, powers, C, bias):
 @pytest.mark.parametrize("powers", [(2, 2), (1, 1)])
 def test_the_optimum_of_a_tube(small, powers, bias):
     """Regression: kinks differ from row to row."""
-    X, _ = data()
+    X, _ = data(m=400)
     y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * np.random.default_rng(5).standard_normal(X.shape[0])
     given = {"kernel": "rbf", "gamma": 0.3, "C": 2.0, "theta": 0.2, "bias": bias, "tol": 1e-6}
     model = mdlearn.fit(of_powers(Tube, powers), X, y, solver="decomposition", **given)

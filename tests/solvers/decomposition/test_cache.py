@@ -146,7 +146,7 @@ def test_the_choice_is_among_engines_that_keep_to_it(objective, whole):
 
 def test_nobody_goes_on_with_a_whole_matrix(monkeypatch):
     """Engines that go on where one ended without the gap asked for know no such bound, so they are not asked."""
-    X, y = data(m=1500)
+    X, y = data(m=800)
     monkeypatch.setattr(KernelFeatures, "gram", lambda self: pytest.fail("the whole matrix was asked for"))
     with pytest.warns(mdlearn.ConvergenceWarning):
         mdlearn.fit("svm", X, y, C=1e3, solver_options={"cache": 1e6}, tol=1e-15, **KERNEL)

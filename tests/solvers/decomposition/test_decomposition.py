@@ -28,7 +28,7 @@ def small(monkeypatch):
 @pytest.mark.parametrize("C", [0.02, 1.0, 100.0])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_optimum(small, loss, C, bias):
-    X, y = data()
+    X, y = data(m=400)
     given = {"C": C, "bias": bias, "kernel": "rbf", "gamma": 0.3}
     exact = mdlearn.fit(LOSSES[loss], X, y, solver="interior", tol=1e-9, **given)
     for tol in (1e-2, 1e-7):

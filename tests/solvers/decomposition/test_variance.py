@@ -34,7 +34,7 @@ def small(monkeypatch):
 @pytest.mark.parametrize("bias, weights", CASES, ids=str)
 @pytest.mark.parametrize("C", [0.02, 1.0, 100.0])
 def test_the_optimum(weights, C, bias):
-    X, y = data()
+    X, y = data(m=400)
     given = {"C": C, "bias": bias, "kernel": "rbf", "gamma": 0.3, "lambda1": weights[0], "lambda2": weights[1]}
     exact = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-9, **given)
     for tol in (1e-2, 1e-7):
@@ -164,6 +164,7 @@ def test_what_it_refuses():
         mdlearn.fit("ldm", X, y, kernel="rbf", bias="free", lambda1=1e-5, solver="decomposition")
 
 
+@pytest.mark.slow
 def test_a_heavy_variance_beside_large_C():
     """kappa m = 15,625: a factor of columns in single precision left so much of the kernel that no round led on."""
     rng = np.random.default_rng(0)
