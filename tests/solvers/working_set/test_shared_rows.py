@@ -103,7 +103,8 @@ def test_steps_over_up_to_128_columns_make_single_rows(d, entries, monkeypatch):
     model, made = count(entries, lambda: fit(X, signs, gamma=gamma, bias="free", tol=1e-3))
     assert model.certificate.converged
     assert made < 0.5 * np.count_nonzero(model.dual_coef_) * X.shape[0]
-    G = np.exp(-gamma * ((X[:, None] - X) ** 2).sum(axis=2))
+    squares = (X * X).sum(axis=1)
+    G = np.exp(-gamma * (squares[:, None] + squares - 2.0 * (X @ X.T)))
     alpha = model.dual_coef_[0]
     z = signs * (G @ alpha + model.intercept_[0])
     objective = 0.5 * alpha @ G @ alpha + np.maximum(0.0, 1.0 - z).sum()
