@@ -88,7 +88,7 @@ cdef extern from *:
     #define MDLEARN_PAIR_LOOPS(real)                                                                                 \\
     /* e -= t (rise - fall); the row that may go up with the largest e, or -1, and how far apart both ends are. */   \\
     MDLEARN_CLONES static Py_ssize_t mdlearn_steepest_##real(                                                        \\
-        const real *rise, const real *fall, double t, double *e, const double *up, const double *down,               \\
+        const real *rise, const real *fall, double t, double *MDLEARN_ALONE e, const double *up, const double *down, \\
         Py_ssize_t n, double *violation)                                                                             \\
     {                                                                                                                \\
         double top = -INFINITY, bottom = INFINITY;                                                                   \\
@@ -128,8 +128,9 @@ cdef extern from *:
     }                                                                                                                \\
     /* e -= d one + f other + c border; the row whose own step gains most, or -1, and the largest gradient. */       \\
     MDLEARN_CLONES static Py_ssize_t mdlearn_largest_##real(                                                         \\
-        const real *one, const real *other, double d, double f, double c, const double *border, double *e,           \\
-        const double *up, const double *down, const double *weight, Py_ssize_t n, double *worst)                     \\
+        const real *one, const real *other, double d, double f, double c, const double *border,                      \\
+        double *MDLEARN_ALONE e, const double *up, const double *down, const double *weight, Py_ssize_t n,           \\
+        double *worst)                                                                                               \\
     {                                                                                                                \\
         double far[MDLEARN_LANES] = {0};                                                                             \\
         MDLEARN_RETURN_FIRST_OF_LARGEST(n,                                                                           \\
