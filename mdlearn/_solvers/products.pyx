@@ -1,10 +1,13 @@
-"""Sums of outer products of rows, added in place to the lower triangle of a matrix: X' D X by pieces.
+"""Symmetric matrices: sums of outer products of rows, added to the lower triangle, and blocks with their mirror images.
 
-Dense rows go through BLAS, which numpy.matmul cannot tell to add into a matrix. Other threads run meanwhile.
+Dense rows of X' D X by pieces go through BLAS, which numpy.matmul cannot tell to add into a matrix. Other threads run
+meanwhile.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+from libc.string cimport memcpy
 
+from mdlearn._solvers.clones cimport MDLEARN_LANES
 from mdlearn._solvers.rows cimport check_csr, index_t, real_t
 
 ctypedef void (*syrk_t)(
@@ -74,3 +77,42 @@ def add_sparse(
                     M[d, row] += by
             if bias:
                 M[d, d] += weights[i]
+
+
+cdef void both_halves(
+    const real_t[:, ::1] values, real_t[:, ::1] G, Py_ssize_t row, Py_ssize_t column
+) noexcept nogil:
+    # Strips of rows whose mirror images fill whole lines of the cache; `below` entries of a row are in the lower half.
+    cdef Py_ssize_t i = 0, j, k, n, below, whole
+    while i < values.shape[0]:
+        n = min(values.shape[0] - i, <Py_ssize_t> MDLEARN_LANES)
+        for k in range(n):
+            below = min(values.shape[1], row - column + i + k + 1)
+            if below > 0:
+                memcpy(&G[row + i + k, column], &values[i + k, 0], below * sizeof(real_t))
+        whole = max(<Py_ssize_t> 0, min(values.shape[1], row - column + i + 1)) if n == MDLEARN_LANES else 0
+        for j in range(whole):
+            for k in range(MDLEARN_LANES):
+                G[column + j, row + i + k] = values[i + k, j]
+        for j in range(whole, min(values.shape[1], row - column + i + n)):
+            for k in range(max(<Py_ssize_t> 0, column - row + j - i), n):
+                G[column + j, row + i + k] = values[i + k, j]
+        i += n
+
+
+def write_symmetric(const real_t[:, ::1] values, real_t[:, ::1] G, Py_ssize_t row, Py_ssize_t column):
+    """Write a block of a symmetric matrix and its mirror image; of a block on the diagonal, the lower half counts.
+
+    Parameters
+    ----------
+    values : (n, k)
+    G : (m, m), written to
+    row, column : int
+        Where the block begins; it ends on the diagonal or below it.
+    """
+    cdef Py_ssize_t m = G.shape[0], n = values.shape[0], k = values.shape[1]
+    if G.shape[1] != m or not 0 <= row <= m - n or not 0 <= column <= row + n - k:
+        raise ValueError("the block does not end in the lower half of a square matrix")
+    if n and k:
+        with nogil:
+            both_halves(values, G, row, column)

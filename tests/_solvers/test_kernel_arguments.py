@@ -28,7 +28,7 @@ SMALLER = {
     "products.add_dense B 0", "sgd.walk_dense terms 1", "sgd.walk_csr terms 1", "cd.sweep order 0",
     "narrow_scatter.columns X 0", "narrow_scatter.columns X 1",
     "cd.sweep dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0", "csr.gather X 1",
-    "reading.row_squares X 1",
+    "reading.row_squares X 1", "products.write_symmetric values 0", "products.write_symmetric values 1",
     "gaussian.exponentials K 0", "gaussian.exponentials K 1", "known_rows.SelectedRows index 0",
 }  # fmt: skip
 """What is a smaller problem when it is shorter: fewer terms, columns, rows to add, or visits."""

@@ -356,6 +356,8 @@ CASES = {
          "variance": 0.3, "mean": 0.2, "bias": 1, "w": one(D), "b": 0.5, "own": one(M), "sigma": one(M),
          "beta": one(T, M), "alpha": one(M), "z": one(M), "sums": one(3, D)}),
     "products.add_dense": (products.add_dense, {"B": one(M, D), "weight": 0.5, "M": one(D, D), "capsule": SYRK}),
+    "products.write_symmetric": (products.write_symmetric,
+                                 {"values": one(2, 3), "G": one(5, 5), "row": 2, "column": 0}),
     "products.add_sparse": (products.add_sparse, {**filled(), "weights": one(M), "M": one(D + 1, D + 1), **RANGE,
                                                   "bias": True}),
     "reading.row_squares": (reading.row_squares, {"X": one(M, D), "out": one(M)}),

@@ -9,6 +9,7 @@ import numpy as np
 
 from mdlearn._solvers import gaussian
 from mdlearn._solvers.known_rows import KnownRows
+from mdlearn._solvers.products import write_symmetric
 from mdlearn.data.features.kernel_rounding import kernel_half_roundings
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import Rows, steps
@@ -166,18 +167,13 @@ def gram_matrix_by_blocks(
     if inner <= CACHED_LENGTH:
         # Values are then made faster than memory takes them: blocks stay in the cache until they are mirrored.
         step, width = THIN, BLOCK_LENGTH
-    upper = np.tri(min(step, m), k=-1, dtype=bool).T
     for start in range(0, m, step):
         rows = slice(start, min(start + step, m))
         for left in range(0, rows.stop, width):
             columns = slice(left, min(left + width, rows.stop))
-            values = block(rows, columns)
-            G[rows, columns] = values
-            G[columns, rows] = values.T
+            # GEMM need not round (i, j) and (j, i) alike: one of them is both.
+            write_symmetric(np.ascontiguousarray(block(rows, columns)), G, rows.start, columns.start)
             yield
-        corner = G[rows, rows]
-        # GEMM need not round (i, j) and (j, i) alike.
-        np.copyto(corner, corner.T, where=upper[: len(corner), : len(corner)])
     return G
 
 

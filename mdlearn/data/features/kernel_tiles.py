@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from mdlearn._solvers import gaussian
+from mdlearn._solvers.products import write_symmetric
 from mdlearn.data.features.kernels import FULL_ROWS, Kernel
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 from mdlearn.numerics.interruptible import finished
@@ -66,10 +67,8 @@ class KernelTiles(ABC):
         sides = [self._side(index[tile]) for tile in tiles]
         for k, rows in enumerate(tiles):
             for columns, side in zip(tiles[: k + 1], sides):
-                values = self._values(index[rows], side)
-                H[rows, columns] = values
-                if rows.start != columns.start:
-                    H[columns, rows] = values.T
+                values = np.ascontiguousarray(self._values(index[rows], side))
+                write_symmetric(values, H, rows.start, columns.start)
                 if due(rows, columns):
                     yield
         return H

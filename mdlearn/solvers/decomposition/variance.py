@@ -21,6 +21,7 @@ from collections.abc import Generator
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from mdlearn._solvers.products import write_symmetric
 from mdlearn.data.features.kernel_tiles import VALUE_OPERATIONS
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.primal import primal_objective
@@ -173,9 +174,7 @@ class VarianceRounds(DecompositionRounds):
             for others in tiles[: k + 1]:
                 # Not a view of the same rows: what NumPy mirrors then takes longer than the product.
                 taken = part[own] @ (part[others] * self.taken_signs).T
-                H[own, others] -= taken
-                if own.start != others.start:
-                    H[others, own] -= taken.T
+                write_symmetric(np.subtract(H[own, others], taken, out=taken), H, own.start, others.start)
             yield
         return H
 
