@@ -33,8 +33,8 @@ def available_bytes() -> float:
     """Bytes of memory that this process could still take without swapping; infinity when the system does not say."""
     limits = [_bytes_of_address_space(), _bytes_left_by_cgroups()]
     try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            limits += [float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        lines = _system_file("/proc/meminfo").splitlines()
+        limits += [float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     except OSError:
         pass
     try:
@@ -52,7 +52,7 @@ def _bytes_of_address_space() -> float:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit == resource.RLIM_INFINITY:
             return float("inf")
-        used = int((ROOT / "proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        used = int(_system_file(f"{ROOT}/proc/self/statm").split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except (ImportError, AttributeError, OSError, ValueError):
         return float("inf")
     return max(float(limit - used), 0.0)
@@ -62,33 +62,40 @@ def _bytes_left_by_cgroups() -> float:
     """Fewest bytes of memory that a control group of this process leaves, version 1 or 2; infinity: no limit."""
     room = float("inf")
     try:
-        entries = (ROOT / "proc/self/cgroup").read_text().splitlines()
+        entries = _system_file(f"{ROOT}/proc/self/cgroup").splitlines()
     except OSError:
         return room
     for entry in entries:
         _, controllers, path = entry.split(":", 2)
         for controller in CGROUP_FILES.keys() & set(controllers.split(",")):
-            top = ROOT / "sys/fs/cgroup" / controller
             # A limit holds for all groups below. Within a container the path may be one of the host, and is not there.
-            group = top / path.lstrip("/")
-            for folder in (group, *group.parents):
+            group = path.rstrip("/")
+            while True:
+                folder = f"{ROOT}/sys/fs/cgroup/{controller}{group}"
                 room = min(room, _bytes_left_by_cgroup(folder, *CGROUP_FILES[controller]))
-                if folder == top:
+                if not group:
                     break
+                group = group.rpartition("/")[0]
     return room
 
 
-def _bytes_left_by_cgroup(folder: Path, limit: str, use: str, cached: str) -> float:
+def _bytes_left_by_cgroup(folder: str, limit: str, use: str, cached: str) -> float:
     """Bytes of memory that one control group leaves; infinity without a limit."""
     try:
-        most = (folder / limit).read_text().strip()
+        most = _system_file(f"{folder}/{limit}").strip()
         if most == "max" or float(most) >= UNLIMITED_BYTES:  # the other files cost as much as a small fit
             return float("inf")
-        used, entries = float((folder / use).read_text()), (folder / "memory.stat").read_text().splitlines()
+        used, entries = float(_system_file(f"{folder}/{use}")), _system_file(f"{folder}/memory.stat").splitlines()
         free = sum(float(line.split()[1]) for line in entries if line.startswith(f"{cached} "))
         return max(float(most) - used + free, 0.0)
     except (OSError, ValueError):
         return float("inf")
+
+
+def _system_file(path: str) -> str:
+    """Text of a file that the system makes when it is read; by way of pathlib it takes three times as long."""
+    with open(path, "rb", buffering=0) as file:
+        return file.read().decode()
 
 
 def require(n_bytes: float, what: str, instead: str, at_once: int = 1) -> None:

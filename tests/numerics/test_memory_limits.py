@@ -60,8 +60,8 @@ def test_of_a_group_without_a_limit_one_file_is_read(version, root, monkeypatch)
     """Reading all of them takes as long as a small fit."""
     root("proc/self/cgroup", "0::/\n" if version == 2 else "4:memory:/\n")
     group(root, "." if version == 2 else "memory", "max" if version == 2 else 2**63 - 4096, 90_000_000, 0, version)
-    names, read = [], Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda self, *given: (names.append(self.name), read(self, *given))[1])
+    names, read = [], memory._system_file
+    monkeypatch.setattr(memory, "_system_file", lambda path: (names.append(Path(path).name), read(path))[1])
     assert memory._bytes_left_by_cgroups() == np.inf
     assert names == ["cgroup", memory.CGROUP_FILES["" if version == 2 else "memory"][0]]
 
