@@ -283,7 +283,7 @@ class GramMajorantHessian(ColumnHessian):
         if q.shape[0] > BRIEF:
             yield
         if self.column.kappa == 0:
-            return q, self.gram(q)
+            return q, self.gram(q) if Hq is None else Hq
         moved = q - self.q
         enough = max(self.near * float(np.abs(moved).max()), 1e-15 * float(np.abs(q).max()))
         found = yield from self.corrected(q, self.alpha + moved, enough, MOST_MAJORANT_CORRECTIONS, 2.0)

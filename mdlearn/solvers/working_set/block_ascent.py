@@ -285,6 +285,7 @@ class WorkingSetAscent(BlockAscentDual):
             e -= R @ self.pull + border * (omega * float(border @ self.pull))
         level = FIRST_VIOLATION if self.column.kappa > 0 else WHOLE_VIOLATION
         yield from self.climb(R, slice(None), e, level * self.scale, border, omega)
+        self.known = e if self.column.kappa == 0 else None
 
     def over_rows(
         self, gram: SupportHessian, e: np.ndarray, level: float = FIRST_VIOLATION, left: int = 0
@@ -360,7 +361,7 @@ class WorkingSetAscent(BlockAscentDual):
         if self.paired:
             room = np.minimum(self.u - self.low, self.high - self.u)
             i = int(room.argmax())
-            self.u[i] -= min(max(math.fsum(self.u.tolist()), -room[i]), room[i])
+            self.u[i] -= min(max(math.fsum(self.u[self.u != 0].tolist()), -room[i]), room[i])
 
     def report(self, alpha: np.ndarray, f: np.ndarray) -> Report:
         """Objective and bound as they follow from alpha and f: what they are exactly, the certificate finds out."""
