@@ -137,9 +137,10 @@ def test_wide_rows_are_left_to_working_sets_the_earlier_the_gentler_the_loss(col
     "variance, weight, rows",
     [(10.0, 1.0, 3500), (11.0, 1.0, 2000), (11.0, 10.0, 2518), (11.0, 30.0, 2810), (11.0, 100.0, 5000)],
 )
-def test_a_variance_is_left_to_working_sets_where_it_would_cost_a_factorisation(variance, weight, rows):
+@pytest.mark.parametrize("classes", [1, 2])
+def test_a_variance_is_left_to_working_sets_where_it_would_cost_a_factorisation(variance, weight, rows, classes):
     for m, chosen in ((rows - 50, "cd"), (rows + 50, "decomposition")):
-        given = form(rbf(m), (HingeTerm(weight),), variance=variance)
+        given = form(rbf(m), (HingeTerm(weight),), variance=variance, classes=classes)
         assert choose_solver(given, BUILT_IN).solver == chosen
         given.features.reuse()
         assert choose_solver(given, BUILT_IN).solver == "cd", "points of a path share the matrix"
