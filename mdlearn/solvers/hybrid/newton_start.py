@@ -119,6 +119,7 @@ def _newton_start_on_squared_hinges(problem: LossColumn) -> Generator[None, None
     while step > 2:
         sample = problem.sample(step)
         some = SemismoothNewton(sample, w, sample.caps, 0.0, np.zeros(sample.n_rows))
+        some.may_iterate = False  # iterations go along with all that coefficients are made of
         yield from newton_steps_for_start(some, SAMPLE_GAP, SAMPLE_FALL)
         alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, step)
         w, step = some.w, step // SAMPLE

@@ -21,7 +21,15 @@ from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.hybrid.descent import HybridDescent
 from mdlearn.solvers.hybrid.loss_column import NO_MATRIX, LossColumn
-from mdlearn.solvers.hybrid.row_envelopes import RowEnvelopeBlock, RowEnvelopes, row_envelope_steps
+from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX, RowEnvelopeBlock, RowEnvelopes, row_envelope_steps
+from mdlearn.solvers.hybrid.smooth_steps import SmoothStep, SmoothStepSystem, smooth_conjugate_gradient_step
+from mdlearn.solvers.hybrid.sweeps import (
+    price_of_factored_newton_sweeps,
+    price_of_gradient_steps,
+    price_of_iteration,
+    price_of_large_factor,
+    takes_gradient_steps,
+)
 
 STEEPNESS_GROWTH, STEEPNESS_GROWTH_OVER_MANY_ROWS, MANY_ROWS_PER_COLUMN = 3.0, 5.0, 40
 """Growth of the steepness when multipliers move on: a stage more costs passes over the rows, a longer one factors."""
@@ -46,14 +54,21 @@ ASCENDED_FALL, ASCENDED_GAP, ASCENDED_AGAIN, BOUND_ASCENTS = 2.0, 50.0, 4.0, 3
 """Last fall of the objective of squared hinges, and the gap, in tolerances, up to which a pass of coordinate ascent
 raises the bound: that is off, not the place. The gap up to which another one follows, and the most passes. On a9a at
 C = 10 the first takes the gap from 0.45 to 0.007, for a fourth of a step."""
+ROUNDED_MADE_COEFFICIENT, ROUNDED_MADE_PER_TOL = 1e-9, 1e-4
+"""Difference between coefficients and what multipliers of steep losses make, as a share of the largest, that rounding
+may leave: always, and in units of the tolerance. A search for dual coefficients takes 0.1 s on reuters_moneyfx."""
+GRADIENT_RESIDUAL, LAST_GRADIENT_RESIDUAL, MOST_GRADIENT_ITERATIONS = 0.1, 1e-3, 300
+"""Share of the slope of squared hinges that conjugate gradients leave, that where only the coefficients of the
+multipliers are not yet good enough, and their most iterations in a step."""
 
 
 class SemismoothRowSubset(LossColumn):
-    """Part of a loss column of the hybrid solver: chosen rows at their weights."""
+    """Part of a loss column of the hybrid solver: chosen rows at their weights, as they were given or are stored."""
 
-    def __init__(self, whole: LossColumn, chosen: np.ndarray) -> None:
+    def __init__(self, whole: LossColumn, chosen: np.ndarray, stored: bool = False) -> None:
         self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic
-        self.rows = AffineRows(whole.rows.rows.take(chosen), whole.rows.constant)
+        rows = whole.stored if stored else whole.rows.rows
+        self.rows = AffineRows(rows.take(chosen), whole.rows.constant)
         self.stored = self.rows.rows
         self.caps, self.softness, self.kink = whole.caps[chosen], whole.softness[chosen], whole.kink
         self.y, self.soft = whole.column.y[chosen], whole.soft
@@ -74,6 +89,16 @@ class SemismoothNewton(RowEnvelopes):
         Of rows of weight 1; of squared hinges nothing.
     alpha : ndarray of shape (m,)
         Numbers that w is made of.
+
+    Attributes
+    ----------
+    tol : float
+        Gap that is asked of the steps; 0 where none is, and before they begin.
+    may_iterate, factored, iterated : bool
+        Whether steps may be made by conjugate gradients; are made by factors where these are small enough; and whether
+        `alpha` is only nearly what the coefficients are made of.
+    iterations : int
+        Conjugate gradients of the last step that was made by them.
     """
 
     def __init__(
@@ -86,7 +111,9 @@ class SemismoothNewton(RowEnvelopes):
         else:
             s = steepness * counts
         super().__init__(problem, centre, s, problem.margins(w), alpha)
-        self.w, self.block, self.short_steps = w, None, 0
+        self.w, self.block, self.short_steps, self.tol = w, None, 0, 0.0
+        self.iterations, self.iterated, self.factored = 0, False, False
+        self.may_iterate, self.price_of_factor = takes_gradient_steps(problem), price_of_factored_newton_sweeps(problem)
         many = problem.n_rows >= MANY_ROWS_PER_COLUMN * problem.width
         self.growth = STEEPNESS_GROWTH_OVER_MANY_ROWS if many else STEEPNESS_GROWTH
         if problem.small:
@@ -133,12 +160,15 @@ class SemismoothNewton(RowEnvelopes):
             while self._stage(self.block):
                 yield True
             return
-        soft = self.problem.soft
+        self.tol, soft = tol, self.problem.soft
         while True:
             if not soft:
                 self._move_on()
-            near = self._near()
-            if near is None:
+            near, made = self._near(), None
+            if near is None and self._iterates():
+                made = yield from with_heartbeat(self._gradient_step(), False)
+                step, dz = made.step, made.dz
+            elif near is None:
                 step = yield from with_heartbeat(self.direction(self.slope), False)
                 dz = self.problem.margins(step)
             else:
@@ -150,8 +180,13 @@ class SemismoothNewton(RowEnvelopes):
             if not math.isfinite(t):
                 return
             full, self.w, objective = self.w + step, self.w + t * step, self.objective
-            if near is None:
+            if made is not None:
+                towards, alpha = made.towards, made.towards if made.alpha is None else made.alpha
+                self.z, self.alpha = self.z + t * dz, self.alpha + t * (alpha - self.alpha)
+                self.iterated = made.alpha is None or (self.iterated and t != 1.0)
+            elif near is None:
                 towards = self.follow(dz, t)
+                self.iterated &= t != 1.0
             else:
                 self.z, self.alpha = self.z + t * dz, self.alpha + t * (made_of - self.alpha)
                 self.kept *= 1.0 - t + t * kept
@@ -159,12 +194,12 @@ class SemismoothNewton(RowEnvelopes):
             yield False
             self.evaluate()
             if soft and self.problem.quadratic.A is None:
-                cut = self.raise_bound(towards, full)
+                cut = self.raise_bound(towards, full if made is None else None)
                 yield True
-                if cut is not None and self.gap_in_tolerances(objective, self.objective, tol) <= ASCENDED_FALL:
-                    yield from self._ascend(*cut, tol)
+                if cut is not None and self.gap_in_tolerances(objective, self.objective) <= ASCENDED_FALL:
+                    yield from self._ascend(*cut)
                 # The last place needs no slope, which a full step leaves to the rows that came or went.
-                if t == 1.0:
+                if t == 1.0 and made is None:
                     self.slope = self.problem.adjoint_of_few(towards - self.u)
                 else:
                     self.compute_slope()
@@ -172,13 +207,56 @@ class SemismoothNewton(RowEnvelopes):
             self.compute_slope()
             yield True
 
+    def _iterates(self) -> bool:
+        """Whether the next step is cheaper by conjugate gradients: not once these took longer than a factor would."""
+        p, free = self.problem, self.free.shape[0]
+        order = min(free, p.width)
+        if not self.may_iterate or order > LARGEST_MATRIX:
+            return self.may_iterate
+        self.factored |= self.iterations * price_of_iteration(p, free) > price_of_large_factor(order)
+        return not self.factored and price_of_gradient_steps(p, free) < self.price_of_factor(free)
+
+    def _gradient_step(self) -> Generator[None, None, SmoothStep]:
+        """Newton step on squared hinges by conjugate gradients over the free rows.
+
+        Fewer rows than columns leave directions in which the ridge is all there is: it alone preconditions, and what
+        coefficients are made of goes along. So it does on the other rows, whose weights fall by one share: that of a
+        row more, of weight 1 and without a loss. Otherwise the coefficients of the multipliers have to do, which takes
+        better steps at the end.
+        """
+        p, free, n = self.problem, self.free, self.free.shape[0]
+        chosen, ridge, few = np.append(free, 0), np.ones(p.width), n < p.width
+        some = SemismoothRowSubset(p, chosen, stored=True)
+        bends, u, alpha = self.steepness[chosen], self.u[chosen], self.alpha[chosen]
+        bends[n], u[n], alpha[n] = 0.0, 0.0, 1.0
+        system = SmoothStepSystem(some, ridge, bends, u, self.slope, alpha if few else None)
+        diagonal = ridge if few else ridge + some.affine_stored.column_squares(bends)
+        last = not few and self.gap_in_tolerances(self.objective, self.lower_bound) <= 1.0
+        residual = LAST_GRADIENT_RESIDUAL if last else GRADIENT_RESIDUAL
+        made = yield from smooth_conjugate_gradient_step(system, diagonal, residual, 0.0, MOST_GRADIENT_ITERATIONS)
+        whole: np.ndarray | None = None
+        towards, self.iterations = self.u.copy(), made.iterations
+        towards[free] = made.towards[:n]
+        if made.alpha is not None:
+            whole = float(made.alpha[n]) * self.alpha
+            whole[free] = made.alpha[:n]
+        return made._replace(dz=p.margins(made.step), towards=towards, alpha=whole)
+
     def report(self) -> Report:
         """Report the coefficients, with the multipliers of the bound."""
-        return self.problem.report(self.objective, self.lower_bound, self.beta, self.z, self.w, self.alpha)
+        p, w = self.problem, self.w
+        if self.may_iterate and p.width > LARGEST_MATRIX and not self.iterated:
+            # Steep losses leave rounding between w and what it is made of: a search for that would be long.
+            made = p.adjoint(self.alpha) if p.pulled is None else p.adjoint(self.alpha) + p.pulled
+            rounded = max(ROUNDED_MADE_COEFFICIENT, ROUNDED_MADE_PER_TOL * self.tol) * float(np.abs(w).max())
+            w = made if float(np.abs(made - w).max()) <= rounded else w
+        alpha = None if self.iterated else self.alpha
+        return p.report(self.objective, self.lower_bound, self.beta, self.z, w, alpha)
 
-    def raise_bound(self, towards: np.ndarray, full: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    def raise_bound(self, towards: np.ndarray, full: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
         """Bound of the multipliers that a full step to coefficients `full` leads to, if it loses few squared hinges.
 
+        `full` is None where the step does not make these coefficients of them exactly.
         Return these multipliers, cut to their bounds, and the coefficients that they make.
         """
         p = self.problem
@@ -186,7 +264,10 @@ class SemismoothNewton(RowEnvelopes):
         if np.count_nonzero(towards - beta) > LOST_ROWS_SHARE * p.n_rows:
             return None
         # R' towards is where the step leads: its matrix is that of the present second derivatives.
-        made = full - p.adjoint_of_few(towards - beta)
+        if full is not None:
+            made = full - p.adjoint_of_few(towards - beta)
+        else:
+            made = p.adjoint(beta) if p.pulled is None else p.adjoint(beta) + p.pulled
         self._take_bound(beta, made)
         return beta, made
 
@@ -199,12 +280,12 @@ class SemismoothNewton(RowEnvelopes):
             self.lower_bound, self.beta = value, length * beta
         return better
 
-    def _ascend(self, beta: np.ndarray, made: np.ndarray, tol: float) -> Generator[bool, None, None]:
+    def _ascend(self, beta: np.ndarray, made: np.ndarray) -> Generator[bool, None, None]:
         """Raise the bound by coordinate ascent from multipliers of squared hinges that make the coefficients `made`.
 
         It passes over the rows whose multipliers or losses are not 0.
         """
-        if not self.gap_in_tolerances(self.objective, self.lower_bound, tol) <= ASCENDED_GAP:
+        if not self.gap_in_tolerances(self.objective, self.lower_bound) <= ASCENDED_GAP:
             return
         descent = self.descent
         descent.begin_at(beta, made, np.flatnonzero((beta > 0) | (self.u > 0)))
@@ -212,15 +293,15 @@ class SemismoothNewton(RowEnvelopes):
             yield from with_heartbeat(descent.pass_once(), False)
             if (
                 self._take_bound(descent.beta, descent.element)
-                and self.gap_in_tolerances(self.objective, self.lower_bound, tol) <= 1.0
+                and self.gap_in_tolerances(self.objective, self.lower_bound) <= 1.0
             ):
                 yield True
-            if not self.gap_in_tolerances(self.objective, self.lower_bound, tol) <= ASCENDED_AGAIN:
+            if not self.gap_in_tolerances(self.objective, self.lower_bound) <= ASCENDED_AGAIN:
                 return
 
-    def gap_in_tolerances(self, objective: float, value: float, tol: float) -> float:
+    def gap_in_tolerances(self, objective: float, value: float) -> float:
         """Gap between an objective and another value, in units of the tolerance; infinity for a tolerance of 0."""
-        return self.problem.column.relative_gap(objective, value) / tol if tol > 0 else math.inf
+        return self.problem.column.relative_gap(objective, value) / self.tol if self.tol > 0 else math.inf
 
     def _move_on(self) -> None:
         """Take the multipliers as centres of steeper envelopes, as often as the slope is small beside the gap."""

@@ -241,7 +241,7 @@ class Hybrid(Solver):
             yield from newton_start.newton_steps_for_start(begun, newton_start.SAMPLE_GAP)
             one.quadratic = quadratic
             begun = SemismoothNewton(one, begun.w, one.caps, 0.0, begun.alpha)
-            begun.sum = sum_of_free
+            begun.sum, begun.factored = sum_of_free, True
         return begun
 
     def _begin(

@@ -10,7 +10,7 @@ from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Offer, Report, Steps
 from mdlearn.solvers.hybrid.descent import HybridDescent
-from mdlearn.solvers.hybrid.face import LARGEST_FACE
+from mdlearn.solvers.hybrid.face import LARGE_MATRIX_OPERATION, LARGEST_FACE, SMALL_MATRIX_OPERATION
 from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, suits_narrow_loss_column
 
 VARIANCE_COLUMNS = 2000
@@ -35,6 +35,8 @@ OVERHEAD_OPERATIONS, SMALL_OVERHEAD_OPERATIONS = 1e5, 3e4
 NARROW_ROW_OPERATIONS, NARROW_ENTRY_OPERATIONS = 18.0, 0.8
 """What a compiled step over narrow rows costs for a row, and for an entry, in operations on entries of sweeps: 8 and
 0.3 ns on six real sets of 5 to 65 columns."""
+USUAL_GRADIENT_ITERATIONS, VECTOR_OPERATIONS = 40, 4.0
+"""Iterations that a Newton step by conjugate gradients is taken to need, and operations of one on a coefficient."""
 HEARTBEAT_OPERATIONS = 1e7
 """Operations of sweeps between two heartbeats."""
 
@@ -97,6 +99,14 @@ def sweep_until_newton(descent: HybridDescent, offered: Offered) -> Steps:
 
 def newton_price_against_sweeps(problem: LossColumn) -> Callable[[int], float]:
     """Price at which the hybrid solver's sweeps end: operations of a Newton step and passes, by free rows."""
+    factored = price_of_factored_newton_sweeps(problem)
+    if not takes_gradient_steps(problem):
+        return factored
+    return lambda free: min(factored(free), price_of_gradient_steps(problem, free))
+
+
+def price_of_factored_newton_sweeps(problem: LossColumn) -> Callable[[int], float]:
+    """Price of a Newton step of the hybrid solver by a factor, and of passes, in operations on entries of sweeps."""
     rows, n, entries = problem.stored, problem.width, problem.stored.n_entries
     varied, sparse, per_row = problem.column.kappa > 0, isinstance(rows, CsrRows), entries / problem.n_rows
     if suits_narrow_loss_column(problem.rows):
@@ -113,6 +123,27 @@ def newton_price_against_sweeps(problem: LossColumn) -> Callable[[int], float]:
         return fixed + outer + OPERATION_ON_MATRIX * order**3 / 3.0
 
     return price
+
+
+def takes_gradient_steps(problem: LossColumn) -> bool:
+    """Whether Newton steps of the hybrid solver may be made by conjugate gradients: squared hinges over CSR rows."""
+    return problem.soft and problem.column.kappa == 0 and isinstance(problem.stored, CsrRows)
+
+
+def price_of_gradient_steps(problem: LossColumn, free: int) -> float:
+    """Price of a Newton step of the hybrid solver by conjugate gradients over so many free rows, and of passes."""
+    passes = OVERHEAD_OPERATIONS + 4.0 * problem.stored.n_entries
+    return passes + USUAL_GRADIENT_ITERATIONS * price_of_iteration(problem, free)
+
+
+def price_of_iteration(problem: LossColumn, free: int) -> float:
+    """Price of an iteration of conjugate gradients over so many free rows."""
+    return 4.0 * free * problem.stored.n_entries / problem.n_rows + VECTOR_OPERATIONS * problem.width
+
+
+def price_of_large_factor(order: int) -> float:
+    """Price of a Cholesky factor in operations on entries."""
+    return (LARGE_MATRIX_OPERATION + SMALL_MATRIX_OPERATION / order) * order**3 / 3.0 if order else 0.0
 
 
 def sweeps_alone(problem: LossColumn) -> bool:

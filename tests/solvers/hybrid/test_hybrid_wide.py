@@ -11,7 +11,14 @@ import scipy.sparse as sp
 from hybrid_cases import LOSSES, OBJECTIVES
 
 import mdlearn
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column
 from mdlearn.numerics import memory
+from mdlearn.solvers.hybrid import semismooth
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnQuadratic
+from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 
 
@@ -83,3 +90,43 @@ def test_few_rows_of_one_class_and_a_steep_loss(alpha):
     other = mdlearn.fit("mlr", X, y, alpha=alpha, solver="apg", tol=1e-8).certificate
     assert found.converged and other.converged
     assert found.lower_bound <= other.objective * (1 + 1e-12) and other.lower_bound <= found.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("C", [3.0, 100.0])
+def test_steps_on_squared_hinges_need_no_matrix(C):
+    """Steps are conjugate gradients where the matrix of the rows, and that of the columns, are beyond the largest one.
+
+    At C = 100 rows with a loss are fewer than columns.
+    """
+    X, y = wide(7000, 2300, 10)
+    start = mdlearn.fit("lsvm", X, y, nu=0.2 * C, tol=1e-4)
+    model = mdlearn.fit("lsvm", X, y, nu=2.0 * C, solver="hybrid", tol=1e-6, warm_start=start)
+    assert model.certificate.converged and np.count_nonzero(model.dual_coef_) > LARGEST_MATRIX
+
+
+@pytest.mark.parametrize("a", [0.0, 2.0])
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+def test_conjugate_gradients_on_squared_hinges_know_what_coefficients_are_made_of(a, bias, monkeypatch):
+    """Over fewer rows than columns w = R'alpha + e at every place, begun at weights of rows without a loss, too."""
+    X, y = wide(900, 9000, 20)
+    monkeypatch.setattr(semismooth, "price_of_large_factor", lambda order: np.inf)
+    monkeypatch.setattr(semismooth, "price_of_factored_newton_sweeps", lambda problem: lambda free: np.inf)
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    column = Column(y.astype(float), weight, 0.0, a, (HingeTerm(20.0, power=2),))
+    rows = CsrRows(X)
+    problem = LossColumn(column, AffineRows(rows, bias == "regularized"), np.ravel(X.multiply(X).sum(axis=1)), rows)
+    problem.quadratic = LossColumnQuadratic(None, None, False)
+    alpha = np.random.default_rng(2).uniform(0.0, 1.0, len(y))
+    w = problem.adjoint(alpha) + (0.0 if problem.pulled is None else problem.pulled)
+    newton, places = semismooth.SemismoothNewton(problem, w, problem.caps, 0.0, alpha), 0
+    for new in newton.steps():
+        if new:
+            made = problem.adjoint(newton.alpha) + (0.0 if problem.pulled is None else problem.pulled)
+            assert newton.iterations and np.abs(made - newton.w).max() <= 1e-9 * np.abs(newton.w).max()
+            pushed = problem.adjoint(newton.beta) + (0.0 if problem.pulled is None else problem.pulled)
+            value = problem.gain(newton.beta) - 0.5 * float(pushed @ pushed)
+            assert newton.lower_bound == pytest.approx(value, rel=1e-10)
+            places += 1
+        if newton.gap <= 1e-8 * newton.objective or places > 60:
+            break
+    assert newton.gap <= 1e-8 * newton.objective
