@@ -41,14 +41,12 @@ NARROW_COLUMNS, NARROW_ENTRIES = 65, 1 << 19
 """Columns, the constant one included, and entries of dense rows up to which they are kept column by column."""
 SMOOTH_NARROW_COLUMNS = 300
 """Columns of one dense block of rows up to which they are so for smooth losses: of 85 to 288 columns, ten sets and
-parts of them, C from 0.01 to 100, fits take 0.6 to 0.9 of the time of steps by BLAS; on promoters, 106 rows, 0.9 to
-1.1."""
+parts of them, C from 0.01 to 100, fits take 0.6 to 0.9 of the time of steps by BLAS (promoters: 0.9 to 1.1)."""
 VECTOR, PIECE_OF_COLUMNS, ROOM = 8, 256, 8
 """Rows are padded to a multiple of the first; rows of a piece, and numbers beside those of columns, in their room."""
 NUMBERS_OF_ROWS = 16
 """Numbers that steps keep of every row, at most. They lie in one block with the columns: allocators keep memory for the
-next fit up to a few times their largest block, and return what is beyond. In one process 8,124 x 22 rows had 800 page
-faults a fit without, a third of its time."""
+next fit up to a few times their largest block, and return the rest: 800 page faults a fit of 8,124 x 22 rows."""
 STEEPNESS, FLAT_STEEPNESS, FLAT = 2.0, 8.0, 2.0
 """Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are below the last."""
 NO_MATRIX = np.empty((0, 0))

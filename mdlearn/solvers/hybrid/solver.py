@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -20,7 +19,7 @@ from mdlearn.data.rows.csr_rows import CsrRows, worth_csr_copy
 from mdlearn.data.rows.distinct import EqualRows, equal_rows
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.proof import Start, proven_gap
+from mdlearn.forms.proof import proven_gap
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
@@ -47,6 +46,7 @@ from mdlearn.solvers.hybrid.whitened_column import (
     whitened_column,
     whitening_pays,
 )
+from mdlearn.solvers.systems.equal_rows import column_of_equal_rows, report_of_all_rows
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, is_nearly_hard
 from mdlearn.solvers.systems.scatter import COLUMNS_TOGETHER
 
@@ -74,7 +74,9 @@ OFFERS_PER_REPORT, REPORT_OPERATIONS = 10, 2e6
 class HybridOffers:
     """Offers of the points after sweeps (and Newton steps) of the hybrid solver; every so many-th is a report."""
 
-    def __init__(self, problem: LossColumn, to_all_rows: Callable[[Report], Report] | None = None) -> None:
+    def __init__(
+        self, problem: LossColumn, to_all_rows: Callable[[Callable[[], Report]], Report] | None = None
+    ) -> None:
         self.to_all_rows = to_all_rows
         sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * problem.n_rows
         self.at_zero, self.hard, self.count = problem.column.at_zero, problem.column.hard, 0
@@ -86,7 +88,7 @@ class HybridOffers:
         """A place with estimates of its objective and bound."""
         self.count += 1
         if self.to_all_rows is not None:
-            make = partial(_report_of_all_rows, make, self.to_all_rows)
+            make = partial(self.to_all_rows, make)
         if due or self.count % self.per_report == 0:
             return make()
         return Offer(make, proven_gap(objective, lower_bound, self.at_zero, self.hard))
@@ -208,8 +210,8 @@ class Hybrid(Solver):
         """Offer a place per sweep and Newton step, and report some of them."""
         to_all_rows = None
         if shared.equal is not None:
-            to_all_rows = partial(_to_all_rows, column, shared.equal)
-            column = _merged_column(column, shared.equal)
+            to_all_rows = partial(report_of_all_rows, column, shared.equal)
+            column = column_of_equal_rows(column, shared.equal)
         problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors, shared)
         places = HybridOffers(problem, to_all_rows)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
@@ -277,29 +279,6 @@ def _equal_rows(form: MarginForm) -> EqualRows | None:
     if len(form.columns) > COLUMNS_TOGETHER or not _may_merge(form):
         return None
     return equal_rows(form.features.rows, [one.y for one in form.columns])
-
-
-def _merged_column(column: Column, equal: EqualRows) -> Column:
-    """Return a column of groups of equal rows, each as heavy as all of it."""
-    start = column.start
-    if start is not None:
-        beta = np.array([equal.sums(one) for one in start.beta])
-        start = Start(start.coef, start.intercept, beta, None if start.alpha is None else equal.sums(start.alpha))
-    y, counts = column.y[equal.where], equal.sums(column.counts)
-    return Column(y, counts, column.variance, column.mean, column.terms, column.unit, start=start)
-
-
-def _report_of_all_rows(make: Callable[[], Report], to_all_rows: Callable[[Report], Report]) -> Report:
-    return to_all_rows(make())
-
-
-def _to_all_rows(column: Column, equal: EqualRows, report: Report) -> Report:
-    """Share the multipliers of groups of equal rows among these, by their weights."""
-    point, group, weights = report.point, equal.group, equal.sums(column.counts)[equal.group]
-    share = np.divide(column.counts, weights, out=np.zeros_like(weights), where=weights > 0)
-    beta = np.minimum(point.beta[:, group] * share, column.caps)
-    alpha = None if point.alpha is None else point.alpha[group] * share
-    return replace(report, point=replace(point, beta=beta, sigma=point.sigma[group] * share, alpha=alpha))
 
 
 def _hybrid_narrow_steps(
