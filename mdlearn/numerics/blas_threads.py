@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -42,9 +42,37 @@ def blas_threads_for(work: float) -> int | None:
     return 1 if work < SINGLE_THREAD_WORK else None
 
 
+class _OpenBlas:
+    """OpenBLAS on threads of its own, by its own functions: threadpoolctl's take five times as long, in every fit.
+
+    Those also let one thread alone set the number. Here the guard's lock serves that purpose.
+    """
+
+    internal_api, threading_layer = "openblas", "pthreads"
+
+    def __init__(self, filepath: str, get: Callable[[], int], put: Callable[[int], Any]) -> None:
+        self.filepath, self.get_num_threads, self.set_num_threads = filepath, get, put
+
+
+def _has_own_threads(library: Any) -> bool:
+    """Whether a BLAS library is known to be OpenBLAS on threads of its own, with one number for the process."""
+    layer = getattr(library, "internal_api", ""), getattr(library, "threading_layer", "")
+    return layer == (_OpenBlas.internal_api, _OpenBlas.threading_layer)
+
+
+def _by_own_functions(library: Any) -> Any:
+    """Return a BLAS library by its own functions where these are known, else as threadpoolctl gives it."""
+    if _has_own_threads(library):
+        for name in library.check_symbols:
+            get, put = (getattr(library.dynlib, one, None) for one in (name, name.replace("_get_", "_set_")))
+            if get is not None and put is not None:
+                return _OpenBlas(library.filepath, get, put)
+    return library
+
+
 def _set_blas_threads(library: Any, n: int) -> None:
     """Set the number of threads of one BLAS library, unless it is set."""
-    if library.get_num_threads() == n:  # asking takes a tenth of what setting does
+    if library.get_num_threads() == n:  # setting takes longer
         return
     # From 3.8 on, threadpoolctl ignores all threads but the first to set a shared number. The guard's lock serves that
     # purpose here, and the number has to follow whichever fit ends last.
@@ -70,7 +98,7 @@ def _blas_threads_are_per_thread(library: Any) -> bool:
 
     OpenBLAS on threads of its own is known. A trial would start them: they wait for work at full speed for a while.
     """
-    if (getattr(library, "internal_api", ""), getattr(library, "threading_layer", "")) == ("openblas", "pthreads"):
+    if _has_own_threads(library):
         return False
     found, probe = library.get_num_threads(), 2 if _threads_seen_elsewhere(library) == 1 else 1
     try:
@@ -198,7 +226,7 @@ class BlasGuard:
         n_modules = len(sys.modules)
         with ThreadPoolExecutor(1) as other:
             loaded = other.submit(ThreadpoolController).result().select(user_api="blas").lib_controllers
-        self.libraries = [library for library in loaded if library.get_num_threads() is not None]
+        self.libraries = [_by_own_functions(library) for library in loaded if library.get_num_threads() is not None]
         for library in self.libraries:
             if library.filepath not in self.kinds:
                 self.kinds[library.filepath] = _blas_threads_are_per_thread(library)

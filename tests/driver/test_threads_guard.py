@@ -57,6 +57,21 @@ def test_a_guard_without_a_number_and_after_an_error():
         raise KeyError
 
 
+def test_openblas_is_set_by_its_own_functions(monkeypatch):
+    """Those of threadpoolctl take as long as much of a small fit."""
+    loaded = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+    known = [(one.internal_api, getattr(one, "threading_layer", "")) for one in loaded]
+    if set(known) != {("openblas", "pthreads")}:
+        pytest.skip("another BLAS, or OpenBLAS on other threads")
+    with blas_threads(2):
+        monkeypatch.setattr(threadpoolctl.OpenBLASController, "set_num_threads", None)
+        with blas_threads(1):
+            assert {one.get_num_threads() for one in loaded} == {1}
+        assert {one.get_num_threads() for one in loaded} == {2}
+        monkeypatch.undo()
+    assert {one.get_num_threads() for one in loaded} == {FOUND}
+
+
 class Library:
     """A BLAS with one number for the process or one per thread; during the n-th setting Ctrl-C comes."""
 
