@@ -20,7 +20,6 @@ from mdlearn.errors import (
     with_error_notes,
 )
 from mdlearn.forms.problem import Form, Problem
-from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 
 
@@ -68,10 +67,13 @@ class CheckedEngine:
         """Prepare what columns share, in interruptible pieces, from what those of another form have shared."""
         return self._passed("prepare", None, self.solver.prepare_next, form, options, before, left)
 
-    def reports(self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], seeded: SeededRng) -> Steps:
+    def reports(
+        self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], rng: np.random.Generator | None
+    ) -> Steps:
         """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
-        rng: Any = seeded.generator if self.solver.draws else None
-        given = (form, problem.part, shared, options, rng, *((self.tol,) if self.solver.takes_tol else ()))
+        given: tuple[Any, ...] = form, problem.part, shared, options, rng if self.solver.draws else None
+        if self.solver.takes_tol:
+            given = *given, self.tol
         return self._passed("iterate", problem, self.solver.iterate, *given)
 
     def _passed(

@@ -23,7 +23,7 @@ from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import Certificate, ProvenZeros, Solution, Start, State, ZeroProof, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.interruptible import finished, with_heartbeat
-from mdlearn.numerics.seeds import SeededRng
+from mdlearn.numerics.seeds import seeded_rng
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen_seconds
 from mdlearn.solvers.base import Offer, Report, Solver
 
@@ -135,14 +135,16 @@ class Driver(LimitedRun):
             if later is None:
                 self.late()
                 shared = self._watched(self._preparation(first, 0), cut=True)
-                works = [self._problem(first, problem, j, shared) for j, problem in enumerate(problems)]
+                works = []
+                for j, problem in enumerate(problems):
+                    works.append(self._problem(first, problem, j, shared))
             else:
                 works = [self._alone(_ready_form(first), 0), *(self._alone(later.make(j), j) for j in range(1, count))]
-            told = [
-                (one.solution, one.solution.certificate, (one.at_zero, one.hard))
-                for one in self._all(works, at_once, later)
-            ]
-            solutions, proofs, scales = map(list, zip(*told))
+            solutions, proofs, scales = [], [], []
+            for one in self._all(works, at_once, later):
+                solutions.append(one.solution)
+                proofs.append(one.solution.certificate)
+                scales.append((one.at_zero, one.hard))
             certificate = combine_proofs(proofs, scales, self.limits.tol)
             if progress is not None and certificate.converged:
                 progress.complete()
@@ -292,8 +294,10 @@ class Driver(LimitedRun):
         if self.stopped:
             return _Solved(incumbent.certified(), problem.reference, problem.hard)
         count, most = 0, self.limits.max_iter or self.solver.default_max_iter
-        seeded, others = SeededRng(self.seed, j), [*self.relief]
-        reports = self.engine.reports(form, problem, shared, self.options, seeded)
+        others = [*self.relief]
+        # One generator for all engines of a problem; making it takes as long as much of a small fit.
+        rng = seeded_rng(self.seed, j) if self.solver.draws else None
+        reports = self.engine.reports(form, problem, shared, self.options, rng)
         while True:
             count, asked = yield from self._followed(reports, problem, incumbent, j, count, most)
             if asked and self.follower is not None:
@@ -303,7 +307,9 @@ class Driver(LimitedRun):
                 break
             incumbent.resume()
             longest = None if engine.solver is self.follower else RELIEF_STEPS
-            reports = self._relieved(engine, form, problem, seeded, longest)
+            if rng is None and engine.solver.draws:
+                rng = seeded_rng(self.seed, j)
+            reports = self._relieved(engine, form, problem, rng, longest)
         if not count and not self.stopped:
             self.reason = NO_POINT
         solution = incumbent.certified(as_is=self.published)
@@ -371,7 +377,7 @@ class Driver(LimitedRun):
         return None
 
     def _relieved(
-        self, engine: CheckedEngine, form: Form, problem: Problem, seeded: SeededRng, most: int | None
+        self, engine: CheckedEngine, form: Form, problem: Problem, rng: np.random.Generator | None, most: int | None
     ) -> Reports:
         """Reports of another engine; where it fails, what the first one found is the answer."""
         try:
@@ -379,7 +385,7 @@ class Driver(LimitedRun):
             options = engine.check_options({name: self.options[name] for name in shared_names})
             engine.solver.require_memory(form, options, 1)
             shared = yield from engine.prepare_next(form, options, None, 1)
-            yield from islice(engine.reports(form, problem, shared, options, seeded), most)
+            yield from islice(engine.reports(form, problem, shared, options, rng), most)
         except FaultyProblem:  # whatever engine finds it out
             raise
         except (ValueError, MemoryError):

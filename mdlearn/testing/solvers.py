@@ -21,7 +21,7 @@ from mdlearn.forms.problem import ColumnProblem, Form, Problem, problems_of
 from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.numerics.interruptible import finished
-from mdlearn.numerics.seeds import SeededRng
+from mdlearn.numerics.seeds import seeded_rng
 from mdlearn.plugins.registry import registered_solver, registry
 from mdlearn.solvers.base import Offer, Report, Solver
 from mdlearn.testing.reference import GAMMA, ROUNDING, TOL, reference_form, reference_sample, reference_task
@@ -250,7 +250,7 @@ def _solver_trial_reports(engine: Solver, trial: SolverTrial) -> Iterator[tuple[
 
         def reports(j: int = j, problem: Problem = problem) -> Iterator[tuple[int, Problem, Report]]:
             heartbeats = 0
-            for step in checked.reports(form, problem, shared, options, SeededRng(j)):
+            for step in checked.reports(form, problem, shared, options, seeded_rng(j)):
                 report = step.make() if isinstance(step, Offer) else step
                 if report is not None:
                     heartbeats = 0

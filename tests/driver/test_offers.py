@@ -8,7 +8,6 @@ import pytest
 import mdlearn
 from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.forms.margin import Point
-from mdlearn.numerics.seeds import SeededRng
 from mdlearn.plugins.registry import registry
 from mdlearn.solvers.base import Offer, Report, Solver
 
@@ -40,7 +39,7 @@ class Waiting:
 
 
 def reports(engine, part):
-    return engine.reports(None, Problem(part), None, {}, SeededRng(0))
+    return engine.reports(None, Problem(part), None, {}, None)
 
 
 def test_problems_side_by_side_keep_their_own():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mdlearn.numerics.seeds import SeededRng, seeded_rng
+from mdlearn.numerics.seeds import seeded_rng
 
 
 @pytest.mark.parametrize("numbers", [(0, 0), (0, 3, 1), (7, 2**32 - 1), (2**32, 1), (2**70, 5, 0)])
@@ -11,10 +11,3 @@ def test_the_stream_is_that_of_numpy(numbers):
     assert (
         seeded_rng(*numbers).integers(1 << 63, size=5) == np.random.default_rng(list(numbers)).integers(1 << 63, size=5)
     ).all()
-
-
-def test_one_generator_for_all_who_ask():
-    seeded = SeededRng(3, 1)
-    first = seeded.generator.random()
-    stream = np.random.default_rng([3, 1])
-    assert first == stream.random() and seeded.generator.random() == stream.random()
