@@ -17,8 +17,6 @@ from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, st
 from mdlearn.numerics import memory
 
 Keys = Callable[[np.ndarray, int, int], np.ndarray]
-LEAST_REPEATED_ENTRIES, MOST_REPEATED_ENTRIES = 1 << 16, 1 << 21
-"""Entries of rows from which equal ones are looked for before a fit, and up to which that takes some milliseconds."""
 REPEATED_HASH = np.uint64(0x9E3779B97F4A7C15)
 """Odd number that bits are mixed with."""
 REPEATED_SAMPLE, REPEATED_SHARE = 256, 0.4
@@ -82,8 +80,7 @@ def equal_rows(rows: Rows, beside: Sequence[np.ndarray]) -> EqualRows | None:
     too, where it is the same for rows that differ.
     """
     m, d = rows.shape
-    few = not LEAST_REPEATED_ENTRIES <= m * d <= MOST_REPEATED_ENTRIES or m < 2 * REPEATED_SAMPLE
-    if few or not isinstance(rows, DenseRows):
+    if m < 2 * REPEATED_SAMPLE or not isinstance(rows, DenseRows):
         return None
     X, along = rows.X, np.cos(np.arange(1.0, d + 1.0))
     some = X[:: m // REPEATED_SAMPLE] @ along

@@ -60,6 +60,8 @@ GRAM_STEP_ROWS = 500
 a logistic loss."""
 MANY_COLUMNS = 400
 """Dense columns from which hinges end with about as many rows on a kink."""
+LEAST_REPEATED_ENTRIES, MOST_REPEATED_ENTRIES = 1 << 16, 1 << 21
+"""Entries of rows from which equal ones are looked for before a fit, and up to which that takes some milliseconds."""
 CACHED_COLUMNS, CACHED_ENTRIES, UNCACHED_ENTRY = 5000, 2e6, 4e4
 """Columns and stored entries of CSR rows up to which they are in the cache, and operations of the whole fit for an
 entry beyond: plain sweeps are faster there."""
@@ -276,7 +278,8 @@ def _may_merge(form: MarginForm) -> bool:
 
 def _equal_rows(form: MarginForm) -> EqualRows | None:
     """Groups of rows that are equal in all columns of a form, where these are few enough."""
-    if len(form.columns) > COLUMNS_TOGETHER or not _may_merge(form):
+    searched = LEAST_REPEATED_ENTRIES <= form.features.rows.n_entries <= MOST_REPEATED_ENTRIES
+    if not searched or len(form.columns) > COLUMNS_TOGETHER or not _may_merge(form):
         return None
     return equal_rows(form.features.rows, [one.y for one in form.columns])
 
