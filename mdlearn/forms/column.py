@@ -144,10 +144,13 @@ class Column:
     @kept
     def quadratic(self) -> bool:
         """Whether the loss is a sum of squared losses: squared terms in pairs of opposite sides, or none."""
-        terms = [t for t in self.terms if t.weight > 0]
-        low = sorted((t.threshold, t.weight) for t in terms if t.side > 0)
-        high = sorted((t.threshold, t.weight) for t in terms if t.side < 0)
-        return low == high and self.kinds <= {"squared"}
+        if not self.kinds <= {"squared"}:
+            return False
+        sides: dict[int, list[tuple[float, float]]] = {1: [], -1: []}
+        for t in self.terms:
+            if t.weight > 0:
+                sides[t.side].append((t.threshold, t.weight))
+        return sorted(sides[1]) == sorted(sides[-1])
 
     @kept
     def label_mean(self) -> float:
@@ -163,19 +166,24 @@ class Column:
     @kept
     def caps(self) -> np.ndarray:
         """Upper bounds of the multipliers, shape (T, m)."""
-        return self._by_terms([t.caps(own) for t, own in self.shares])
+        return self._by_terms("caps")
 
     @kept
     def steepest_slopes(self) -> float:
         """Largest sum of the slopes of all terms but squared ones; infinity where a slope has no bound."""
         if self.by_row is None and self.kinds.isdisjoint(("given", "native")):
-            return self.total * sum([t.weight for t in self.terms if t.kind != "squared"])
+            steepest = 0.0
+            for t in self.terms:
+                steepest += 0.0 if t.kind == "squared" else t.weight
+            return self.total * steepest
         return sum([float(cap.sum()) for t, cap in zip(self.terms, self.caps) if t.kind != "squared"])
 
     @kept
     def bends(self) -> float:
         """Sum of the second derivatives of variance and squared terms at most."""
-        squared = sum([t.steepest for t in self.terms if t.kind == "squared"])
+        squared = 0.0
+        for t in self.terms:
+            squared += t.steepest if t.kind == "squared" else 0.0
         return (self.kappa + squared) * self.total
 
     @kept
@@ -193,11 +201,15 @@ class Column:
     @kept
     def softness(self) -> np.ndarray:
         """delta of every multiplier of hinge terms, shape (T, m)."""
-        return self._by_terms([t.softness(own) for t, own in self.shares])
+        return self._by_terms("softness")
 
-    def _by_terms(self, found: list[np.ndarray]) -> np.ndarray:
+    def _by_terms(self, method: str) -> np.ndarray:
         """Numbers of all terms in all rows as one array that nobody writes to, shape (T, m)."""
-        whole = found[0][None] if len(found) == 1 else np.array(found).reshape(-1, self.y.shape[0])
+        if len(self.shares) == 1:
+            t, own = self.shares[0]
+            whole: np.ndarray = getattr(t, method)(own)[None]
+        else:
+            whole = np.array([getattr(t, method)(own) for t, own in self.shares]).reshape(-1, self.y.shape[0])
         whole.setflags(write=False)
         return whole
 
@@ -308,7 +320,10 @@ class Column:
     def at_zero(self) -> float:
         """Value of everything but the ridge at w = 0, b = 0; the scale of the gap when the optimum is near zero."""
         if self.level and self.by_row is None and self.kinds.isdisjoint(("given", "native")):
-            return sum([t.value_at_zero(self.total) for t in self.terms], 0.0)
+            value = 0.0
+            for t in self.terms:
+                value += t.value_at_zero(self.total)
+            return value
         return self.distribution_value(np.zeros(self.counts.shape))
 
     @property

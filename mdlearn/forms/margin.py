@@ -12,6 +12,7 @@ Engines and multipliers know y_i f(x_i) alone; what an offset changes stands in 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import numpy as np
 
@@ -121,7 +122,7 @@ class MarginForm:
     @kept
     def quadratic(self) -> bool:
         """Whether the loss of every column is a sum of squared losses: one linear system solves such a form."""
-        return self.kinds <= {"squared"} and all(column.quadratic for column in self.columns)
+        return self.kinds <= {"squared"} and all(map(attrgetter("quadratic"), self.columns))
 
     @property
     def scaled(self) -> bool:
@@ -201,7 +202,7 @@ def best_bias_shift(column: Column, z: np.ndarray) -> float:
     intercept is unique and the shift is 0.
     """
     terms = column.terms
-    if column.kappa > 0 or column.hard or not terms or any(t.kind != "hinge" for t in terms):
+    if column.kappa > 0 or column.hard or set(map(attrgetter("kind"), terms)) != {"hinge"}:
         return 0.0
     knots, jumps, slope = [], [], -column.mean * column.label_mean
     for (term, own), kink in zip(column.shares, column.kinks):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -193,7 +194,7 @@ def problems_of(form: Form) -> tuple[Problem, ...]:
         groups = (form.columns,) if form.joint else tuple((column,) for column in form.columns)
         kind = PenalisedProblem if form.penalised else MarginComposite
         return tuple(kind(form, group) for group in groups)
-    return tuple([ColumnProblem(form, column) for column in form.columns])
+    return tuple(map(partial(ColumnProblem, form), form.columns))
 
 
 def as_joint_problem(form: Form) -> Form:

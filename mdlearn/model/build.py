@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ from mdlearn.model.model import Model
 
 FEW_VALUES = 1 << 16
 """Numbers of all solutions together up to which one array of them all is cheaper than one solution after the other."""
+
+PROOF_AND_NORM, FUNCTION = attrgetter("beta", "norm"), attrgetter("coef", "alpha", "intercept")
+"""Parts of a solution that prove and scale it, and those that its decision values are made of."""
 
 
 def build_model(
@@ -41,7 +45,8 @@ def build_model(
     positions of its rows among the caller's; `mapping` is what new rows go through, and `kind` is that of the task.
     """
     dtype = data.X.dtype
-    duals = _values_over_all_rows([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
+    betas, norms = zip(*map(PROOF_AND_NORM, solutions))
+    duals = _values_over_all_rows(betas, places, data.n_given, dtype, towards_zero=True)
     held = stored_coefficients(solutions, places, data.n_given, dtype)
     used = rows_used_by_models(solutions, places, data.n_given)
     (support,) = used.nonzero()
@@ -69,7 +74,7 @@ def build_model(
         _coef=held.coef,
         _alpha=held.alpha,
         _rows=None if held.coef is not None or kernel.name == "precomputed" else data.X.take(mine),
-        _norms=joined_solution_values([s.norm for s in solutions]),
+        _norms=joined_solution_values(norms),
         extras=_attributes_of_features(solutions, pairs=len(solutions) > 1 and kinds[1] in PAIRWISE),
         _map=mapping,
     )
@@ -123,10 +128,10 @@ def stored_coefficients(
 ) -> StoredCoefficients:
     """Coefficients, dual coefficients and intercepts of solutions, in the type of the model to build."""
     coef = alpha = None
-    coefs, alphas, intercepts = zip(*[(s.coef, s.alpha, s.intercept) for s in solutions])
+    coefs, alphas, intercepts = zip(*map(FUNCTION, solutions))
     if coefs[0] is not None:
         coef = to_type(joined_solution_values(coefs, single=1), dtype)
-    if not [one for one in alphas if one is None]:
+    if type(None) not in map(type, alphas):
         alpha = _values_over_all_rows(alphas, places, n, dtype)[:, 0]
     return StoredCoefficients(coef, alpha, to_type(joined_solution_values(intercepts), dtype))
 

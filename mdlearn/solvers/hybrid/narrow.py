@@ -144,8 +144,8 @@ class NarrowLogisticSteps(NarrowSteps):
 
     def point(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Coefficients, multipliers, zeros, and what the coefficients are made of."""
-        problem, m = self.problem, self.problem.n_rows
-        w, beta, alpha = (np.empty(size) for size in (problem.width, m, m))
+        m = self.problem.n_rows
+        w, beta, alpha = np.empty(self.problem.width), np.empty(m), np.empty(m)
         self.newton.point(w, beta, alpha)
         return w, beta, np.zeros(m), alpha
 
