@@ -93,9 +93,10 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
     named = problems_of(form)[0].engine if type(form) is not MarginForm and isinstance(form, Problem | Several) else ""
     if named:
         return Choice(named, "the engine that this kind of problem names", {})
-    kinds, sort = NO_KINDS, (False, False, False)
+    kinds, sort = NO_KINDS, (False, False, False, False)
     if isinstance(form, MarginForm):
-        kinds, sort = form.kinds, (type(form.features) is not LinearFeatures, form.ridge == 0, form.penalised)
+        kinds, other = form.kinds, type(form.features) is not LinearFeatures
+        sort = other, form.ridge == 0, form.penalised, form.quadratic
     unasked, candidates = _engines_for_choice(tuple(engines), kinds, sort)
     asked = unasked.copy()
     best, chosen, least = None, None, (True, float("inf"))
@@ -119,15 +120,16 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
 
 @lru_cache(maxsize=64)
 def _engines_for_choice(
-    engines: tuple[type[Solver], ...], kinds: frozenset[str], sort: tuple[bool, bool, bool]
+    engines: tuple[type[Solver], ...], kinds: frozenset[str], sort: tuple[bool, ...]
 ) -> tuple[dict[str, float | None], list[tuple[type[Solver], Solver | None]]]:
     """Names of all engines, and those to ask for the choice: plugins' all, of mdlearn's those that take these kinds.
 
-    `sort`: whether the form has other features than rows, no ridge, and terms of the coefficients (`claims_only`).
+    `sort`: whether the form has other features than rows, no ridge, and terms of the coefficients, and whether it is
+    quadratic (`claims_only`).
     Those of mdlearn come ready made, as nothing in them changes; one of a plugin is made anew for every fit.
     """
     found = [(cls, class_is_foreign(cls)) for cls in engines]
-    only = {"", *compress(("other features", "no ridge", "penalised"), sort)}
+    only = {"", *compress(("other features", "no ridge", "penalised", "quadratic"), sort)}
     asked = [one for one in found if one[1] or (kinds <= one[0].kinds and one[0].claims_only in only)]
     candidates = [(cls, None if foreign else cls()) for cls, foreign in asked]
     return dict.fromkeys([cls.name for cls in engines]), candidates

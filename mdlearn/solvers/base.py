@@ -42,8 +42,8 @@ class Solver:
         Kinds of loss terms that it takes: "hinge" and "squared" (hinges of power 1 and 2), "constraint" (of infinite
         weight), "logistic", "given" and "native".
     claims_only : str
-        Only forms of one kind are to be claimed, if any: "other features" (than plain rows), "no ridge" or "penalised".
-        With "", the default, any form may be. For others mdlearn's own engines are not asked.
+        Only forms of one kind are to be claimed, if any: "other features" (than plain rows), "no ridge", "penalised" or
+        "quadratic". With "", the default, any form may be. For others mdlearn's own engines are not asked.
     needs_ridge : bool
         Whether it needs the squared norm in the objective.
     offsets : bool

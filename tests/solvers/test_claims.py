@@ -67,6 +67,9 @@ def test_engines_are_asked_for_kinds_of_loss_that_they_declare(monkeypatch):
     only = {"", "other features"}
     assert set(asked) == {cls for cls in BUILT_IN if "hinge" in cls.kinds and cls.claims_only in only} != set(BUILT_IN)
     assert choice.claims.keys() == {cls.name for cls in BUILT_IN}
+    asked.clear()
+    choose_solver(form(dense(300, 5), (HingeTerm(1.0, power=2),)), BUILT_IN)
+    assert asked and "direct" not in [cls.name for cls in asked]
 
 
 def test_a_choice_states_what_each_engine_claims_alone():

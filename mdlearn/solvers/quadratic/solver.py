@@ -53,6 +53,7 @@ class Direct(Factoring):
     name: ClassVar[str] = "direct"
     draws: ClassVar[bool] = False
     kinds: ClassVar[frozenset[str]] = frozenset({"squared"})
+    claims_only: ClassVar[str] = "quadratic"
     needs_ridge: ClassVar[bool] = False
     offsets: ClassVar[bool] = True
     purpose: ClassVar[str] = "no loss or squared loss: one factorisation; dense rows with moderate d, or a Gram matrix"
