@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from operator import methodcaller
-from typing import Any
+from typing import Any, Protocol
 
 PROCESS = 0
 """Key of what all threads share, beside the identifiers of threads, which are never 0."""
@@ -43,49 +43,59 @@ def blas_threads_for(work: float) -> int | None:
     return 1 if work < SINGLE_THREAD_WORK else None
 
 
+class _Library(Protocol):
+    """BLAS library with its number of threads."""
+
+    filepath: str
+
+    def get_num_threads(self) -> int:
+        """Return the number that it is set to."""
+
+    def set_num_threads(self, n: int) -> object:
+        """Set the number, whichever thread set it before."""
+
+
 class _OpenBlas:
-    """OpenBLAS on threads of its own, by its own functions: threadpoolctl's take five times as long, in every fit.
+    """OpenBLAS by its own functions: those of threadpoolctl take ten times as long, in every fit."""
 
-    Those also let one thread alone set the number. Here the guard's lock serves that purpose.
-    """
-
-    internal_api, threading_layer = "openblas", "pthreads"
-
-    def __init__(self, filepath: str, get: Callable[[], int], put: Callable[[int], Any]) -> None:
+    def __init__(self, filepath: str, get: Callable[[], int], put: Callable[[int], object]) -> None:
         self.filepath, self.get_num_threads, self.set_num_threads = filepath, get, put
 
 
-def _has_own_threads(library: Any) -> bool:
-    """Whether a BLAS library is known to be OpenBLAS on threads of its own, with one number for the process."""
-    layer = getattr(library, "internal_api", ""), getattr(library, "threading_layer", "")
-    return layer == (_OpenBlas.internal_api, _OpenBlas.threading_layer)
+class _OtherBlas:
+    """BLAS library by the functions of threadpoolctl."""
+
+    def __init__(self, library: Any) -> None:
+        self.library, self.filepath, self.get_num_threads = library, library.filepath, library.get_num_threads
+        # From 3.8 on, threadpoolctl ignores all threads but the first to set a shared number. The guard's lock serves
+        # that purpose here, and the number has to follow whichever fit ends last.
+        self.free = getattr(library, "clear_controlling_thread", None)
+
+    def set_num_threads(self, n: int) -> None:
+        """Set the number, unless it is set: asking takes a tenth of what setting does."""
+        if self.get_num_threads() == n:
+            return
+        if self.free is not None:
+            self.free(force=True)
+        self.library.set_num_threads(n)
+        if self.free is not None:
+            self.free(force=True)
 
 
-def _by_own_functions(library: Any) -> Any:
-    """Return a BLAS library by its own functions where these are known, else as threadpoolctl gives it."""
-    if _has_own_threads(library):
+def _blas_by_own_functions(library: Any) -> _OpenBlas | None:
+    """Return a BLAS library of threadpoolctl by its own functions: OpenBLAS on threads of its own; else None.
+
+    That is known to have one number for the process.
+    """
+    if (getattr(library, "internal_api", ""), getattr(library, "threading_layer", "")) == ("openblas", "pthreads"):
         for name in library.check_symbols:
             get, put = (getattr(library.dynlib, one, None) for one in (name, name.replace("_get_", "_set_")))
             if get is not None and put is not None:
                 return _OpenBlas(library.filepath, get, put)
-    return library
+    return None
 
 
-def _set_blas_threads(library: Any, n: int) -> None:
-    """Set the number of threads of one BLAS library, unless it is set."""
-    if library.get_num_threads() == n:  # setting takes longer
-        return
-    # From 3.8 on, threadpoolctl ignores all threads but the first to set a shared number. The guard's lock serves that
-    # purpose here, and the number has to follow whichever fit ends last.
-    free = getattr(library, "clear_controlling_thread", None)
-    if free is not None:
-        free(force=True)
-    library.set_num_threads(n)
-    if free is not None:
-        free(force=True)
-
-
-def _threads_seen_elsewhere(library: Any) -> int:
+def _threads_seen_elsewhere(library: _Library) -> int:
     """Number of BLAS threads that another thread sees."""
     seen: list[int] = []
     thread = threading.Thread(target=lambda: seen.append(library.get_num_threads()))
@@ -94,19 +104,19 @@ def _threads_seen_elsewhere(library: Any) -> int:
     return seen[0]
 
 
-def _blas_threads_are_per_thread(library: Any) -> bool:
+def _blas_threads_are_per_thread(library: _Library) -> bool:
     """Whether a number of BLAS threads that is set here is not seen in another thread.
 
     OpenBLAS on threads of its own is known. A trial would start them: they wait for work at full speed for a while.
     """
-    if _has_own_threads(library):
+    if isinstance(library, _OpenBlas):
         return False
     found, probe = library.get_num_threads(), 2 if _threads_seen_elsewhere(library) == 1 else 1
     try:
-        _set_blas_threads(library, probe)
+        library.set_num_threads(probe)
         return _threads_seen_elsewhere(library) != probe
     finally:
-        _set_blas_threads(library, found)
+        library.set_num_threads(found)
 
 
 Token = tuple[int, object]
@@ -116,7 +126,7 @@ Token = tuple[int, object]
 class _BlasScope:
     """BLAS libraries with the number of threads that they were found with, and the requests for them."""
 
-    def __init__(self, libraries: list[Any]) -> None:
+    def __init__(self, libraries: list[_Library]) -> None:
         self.libraries, self.found = libraries, list(map(methodcaller("get_num_threads"), libraries))
         self.requests: dict[Token, int] = {}
         self.changed = False
@@ -128,7 +138,7 @@ class _BlasScope:
             return
         self.changed = True
         for library, number in zip(self.libraries, self.found):
-            _set_blas_threads(library, number if smallest is None else smallest)
+            library.set_num_threads(number if smallest is None else smallest)
 
 
 class BlasGuard:
@@ -137,9 +147,9 @@ class BlasGuard:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.scopes: dict[int, _BlasScope] = {}
-        self.libraries: list[Any] = []
-        self.shared: list[Any] = []  # those with one number for all threads
-        self.per_thread: list[Any] = []
+        self.libraries: list[_Library] = []
+        self.shared: list[_Library] = []  # those with one number for all threads
+        self.per_thread: list[_Library] = []
         self.n_modules = 0  # imported when the libraries were listed
         self.kinds: dict[str, bool] = {}
         self.forks = 0  # the thread that is forking, while it holds the lock
@@ -227,7 +237,8 @@ class BlasGuard:
         n_modules = len(sys.modules)
         with ThreadPoolExecutor(1) as other:
             loaded = other.submit(ThreadpoolController).result().select(user_api="blas").lib_controllers
-        self.libraries = [_by_own_functions(library) for library in loaded if library.get_num_threads() is not None]
+        known = [library for library in loaded if library.get_num_threads() is not None]
+        self.libraries = [_blas_by_own_functions(library) or _OtherBlas(library) for library in known]
         for library in self.libraries:
             if library.filepath not in self.kinds:
                 self.kinds[library.filepath] = _blas_threads_are_per_thread(library)
