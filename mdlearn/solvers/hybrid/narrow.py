@@ -23,6 +23,7 @@ from mdlearn.solvers.hybrid.row_envelopes import CALL_OPERATIONS, HINGE_LINE, SQ
 from mdlearn.solvers.hybrid.semismooth import STEEPNESS_GROWTH_OVER_MANY_ROWS as GROWTH
 from mdlearn.solvers.hybrid.smooth import FLAT_LOSS, FULL_STEP, OTHER_STEP, ROUNDING_OF_LOSS
 from mdlearn.solvers.hybrid.smooth_steps import BALANCED_SUM, smooth_steps_until_crawling
+from mdlearn.solvers.hybrid.whitened_column import CHEAP_WHITENING, whitening_pays, whitening_share
 
 NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 11, 11, 8
 """Numbers that steps keep of every column: on hinges; and of every row and column: on logistic losses."""
@@ -57,6 +58,14 @@ def sweeps_beat_narrow_steps(problem: LossColumn) -> bool:
         return more and reach <= NARROW_VARIED_REACH and problem.few_entries
     quick = many or problem.stored.sparse or problem.few_entries
     return (more and reach <= NARROW_LEAST_REACH) or (reach <= NARROW_REACH and quick)
+
+
+def narrow_whitening_pays(problem: LossColumn, sharing: int) -> bool:
+    """Whether sweeps over whitened rows cost less than compiled steps over narrow ones."""
+    n = problem.width
+    if n < NARROW_SWEEPS_COLUMNS or problem.n_rows * n < NARROW_SWEEPS_ENTRIES:
+        return False
+    return whitening_share(problem, sharing) <= CHEAP_WHITENING and whitening_pays(problem, sharing)
 
 
 class NarrowSteps(ABC):

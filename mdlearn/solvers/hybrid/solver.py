@@ -34,7 +34,13 @@ from mdlearn.solvers.hybrid.loss_column import (
     suits_narrow_loss_column,
 )
 from mdlearn.solvers.hybrid.metric import metric_fits
-from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps, NarrowSteps, sweeps_beat_narrow_steps
+from mdlearn.solvers.hybrid.narrow import (
+    NarrowHinges,
+    NarrowLogisticSteps,
+    NarrowSteps,
+    narrow_whitening_pays,
+    sweeps_beat_narrow_steps,
+)
 from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import PRECONDITIONER_COLUMNS, SmoothNewton
@@ -42,7 +48,6 @@ from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, sweep_until_newton, 
 from mdlearn.solvers.hybrid.whitened_column import (
     MOST_WHITENING,
     WHITENED_COLUMNS,
-    narrow_whitening_pays,
     whitened_column,
     whitening_pays,
 )

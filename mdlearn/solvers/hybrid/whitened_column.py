@@ -25,7 +25,6 @@ from mdlearn.numerics import cholesky
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
 from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts, LossColumnQuadratic
 from mdlearn.solvers.hybrid.metric import price_of_whitened_metric
-from mdlearn.solvers.hybrid.narrow import NARROW_SWEEPS_COLUMNS, NARROW_SWEEPS_ENTRIES
 from mdlearn.solvers.systems.whitening import LossColumnWhitening
 
 WHITENED_COLUMNS = 300
@@ -105,14 +104,6 @@ def whitening_pays(problem: LossColumn, sharing: int = 1) -> bool:
 def whitening_share(problem: LossColumn, sharing: int) -> float:
     """Price of a column's share of the whitening, in that of sweeps."""
     return price_of_whitened_metric(problem) / (sharing * (2.0 * problem.width + VISIT_OPERATIONS))
-
-
-def narrow_whitening_pays(problem: LossColumn, sharing: int) -> bool:
-    """Whether sweeps over whitened rows cost less than compiled steps over narrow ones."""
-    n = problem.width
-    if n < NARROW_SWEEPS_COLUMNS or problem.n_rows * n < NARROW_SWEEPS_ENTRIES:
-        return False
-    return whitening_share(problem, sharing) <= CHEAP_WHITENING and whitening_pays(problem, sharing)
 
 
 def whitened_column(problem: LossColumn, parts: LossColumnParts) -> Generator[None, None, WhitenedColumn]:
