@@ -229,7 +229,11 @@ CURVED = frozenset({"logistic", "given", "native"})
 
 def loss_term_table(terms: Iterable[Term]) -> np.ndarray:
     """Table of the `numbers` of loss terms, shape (T, 6); given ones, which bring functions instead, are left out."""
-    return np.array([t.numbers for t in terms if not isinstance(t, GivenTerm)]).reshape(-1, 6)
+    numbers: list[tuple[float, ...]] = []
+    for t in terms:
+        if not isinstance(t, GivenTerm):
+            numbers.append(t.numbers)
+    return np.array(numbers).reshape(-1, 6)
 
 
 def check_loss_terms(terms: Any) -> None:

@@ -1,4 +1,4 @@
-"""The way of one small fit through the package: files entered and Python calls, which are most of its time."""
+"""The way of one small fit through the package: files, functions and Python calls, which are most of its time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import mdlearn
 
-FILES, CALLS = 46, 340
+FILES, FUNCTIONS, CALLS = 42, 222, 280
 """At most so many; comprehensions count as calls before Python 3.12."""
 ROOT = os.path.dirname(mdlearn.__file__)
 
@@ -23,7 +23,7 @@ def test_a_small_fit_enters_few_files_and_makes_few_calls(objective, rng):
 
     def seen(frame, event, _):
         if event == "call" and frame.f_code.co_filename.startswith(ROOT):
-            entered.append(frame.f_code.co_filename)
+            entered.append((frame.f_code.co_filename, frame.f_code.co_qualname))
 
     mdlearn.fit(objective, X, y)  # imports, and what is known of classes
     before = sys.getprofile()
@@ -32,4 +32,5 @@ def test_a_small_fit_enters_few_files_and_makes_few_calls(objective, rng):
         mdlearn.fit(objective, X, y)
     finally:
         sys.setprofile(before)
-    assert 20 < len(set(entered)) <= FILES and 200 < len(entered) <= CALLS
+    assert 20 < len({file for file, _ in entered}) <= FILES
+    assert 100 < len(set(entered)) <= FUNCTIONS and 200 < len(entered) <= CALLS
