@@ -137,8 +137,7 @@ class Incumbent:
                 self._read(self.solution)
                 return self._rests(at_limit)
         solution = self.certified()
-        rests = self._rests(at_limit or solution.at_limit)
-        return solution.certificate.converged or rests
+        return solution.certificate.converged or self._rests(at_limit or solution.at_limit)
 
     def _rests(self, at_limit: bool) -> bool:
         """Whether points at the limit of rounding get no better: what it costs grows with their coefficients."""
