@@ -13,7 +13,14 @@ from mdlearn._solvers import dual_descent as kernels
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
-from mdlearn.solvers.hybrid.face import FaceStep, price_of_face_step
+from mdlearn.forms.certificates.primal import primal_objective
+from mdlearn.solvers.hybrid.face import (
+    VARIED_FACE_GAP,
+    FaceStep,
+    VariedFaceStep,
+    price_of_face_step,
+    takes_variance_along,
+)
 from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnQuadratic
 from mdlearn.solvers.hybrid.metric import MetricPasses, has_metric, price_of_metric, price_of_whitened_metric
 
@@ -39,6 +46,11 @@ ORDER_SEED = 0x9E3779B97F4A7C15
 DIGITS_TO_COME, MORE_PER_DIGIT = 0.6, 0.25
 """Digits that are taken to be wanted beyond a place, whose price a metric must not exceed, and more of them for each
 that is there: 0.85 to 1 of the time of one digit on a9a and mushroom at C = 0.01 and 0.1, gaps of 1e-4 to 1e-6."""
+SWEEPS_TO_STEP = 10
+"""Sweeps after which a face step with a variance follows an earlier one, whatever it costs: what is late is the primal,
+which the pace of the bound does not tell."""
+DIGIT_TAKEN = 0.1
+"""Share of the gap that a face step with a variance leaves at most for another one to follow the next sweep."""
 LAZY_SHARE = 0.1
 """Share of the mean gap of a row below which the multiplier of its variance stays."""
 
@@ -88,11 +100,12 @@ class HybridDescent:
         self.price_of_metric = price_of_metric(problem)
         self.entries = rows.n_entries / m
         self.piece = max(16, int(VISIT_ENTRIES / (self.entries + VISIT_OPERATIONS)))
-        self.sweeps, self.operations, self.paid = 0, 0.0, 0.0
+        self.sweeps, self.last_step, self.operations, self.paid = 0, 0, 0.0, 0.0
         self.rise, self.price_of_digit, self.steady_price = 0.0, math.inf, math.inf
         self.rate, self.spent = 0.0, 0.0
         self.surveyed = False
         self.face, self.face_price = 0, price_of_face_step(problem)
+        self.varies_along, self.stepped, self.again = takes_variance_along(problem), False, False
         self.objective, self.lower_bound = math.inf, -math.inf
         self._begin_ascent(norm)
         self.ascent.tau = problem.column.mean
@@ -149,13 +162,18 @@ class HybridDescent:
         """
         m, begun, bound = self.problem.n_rows, self.operations, self.lower_bound
         free, stepped = self.ascent.n_free, self._face_pays()
+        if stepped and self._near():
+            yield from self._varied_face_step()
+            self._judge(begun, bound)
+            return
         due = self._metric_is_due(stepped)
         if due:
             yield from self._begin_metric()
         if stepped:
             yield from self._face_step(self.face_price(self.face))
         # Where a metric begins with a step over its face, the next survey says first what that has left.
-        inner = 0 if due and stepped else (yield from self._pass_over_free(free, stepped))
+        inner = 0 if due and stepped else (yield from self._pass_over_free(free, stepped or self.stepped))
+        self.stepped = False
         plain = self.problem.column.kappa == 0
         self.surveyed = self.metric is not None or (plain and inner > 0 and free <= SURVEYED * m)
         if self.metric is not None:
@@ -163,8 +181,12 @@ class HybridDescent:
         yield from self._go(self.survey if self.surveyed else partial(self.visit, True), m)
         price = PASS_PRICE * inner + (SURVEY_PRICE if self.surveyed else 1.0) * m
         self.operations += price * (2.0 * self.entries + VISIT_OPERATIONS)
-        self.sweeps += 1
         self._sum_up()
+        self._judge(begun, bound)
+
+    def _judge(self, begun: float, bound: float) -> None:
+        """Pace of the bound since the last sweep, which began at such operations and bound."""
+        self.sweeps += 1
         rise, earlier = self.lower_bound - bound, self.rise
         rate = math.log(earlier / rise) if earlier > rise > 0 else 0.0
         spent, both = self.operations - begun, rate + self.rate
@@ -225,6 +247,10 @@ class HybridDescent:
         if self.sweeps <= FIRST_SWEEPS or abs(face - before) > FACE_CHANGE * face:
             return False
         price = self.face_price(face)
+        if self._near() and not math.isinf(price):
+            due = self.again and not self.stepped
+            if due or price <= self.operations - self.paid or self.sweeps >= self.last_step + SWEEPS_TO_STEP:
+                return True
         if self.metric is None and has_metric(self.problem):
             price += 4.0 * self.entries * self.problem.n_rows + face * price_of_whitened_metric(self.problem)
         return price <= min(self.operations - self.paid, self.price_of_digit)
@@ -234,7 +260,7 @@ class HybridDescent:
         problem, beta, metric = self.problem, self.records[:, 4], self.metric
         face = np.flatnonzero((beta > 0) & (beta < problem.caps))
         self.operations += price
-        self.paid = self.operations
+        self.paid, self.last_step = self.operations, self.sweeps
         if not face.shape[0]:
             return
         if metric is None:
@@ -247,6 +273,42 @@ class HybridDescent:
         u += step.moved
         if metric is None and problem.column.kappa > 0:
             self.ascent.along += float(self.records[face, 5] @ step.change)
+
+    def _near(self) -> bool:
+        """Whether multipliers of a variance go along with a face step: not with the first, which may be enough."""
+        if not self.varies_along or not self.paid:
+            return False
+        far = abs(self.objective - self.lower_bound)
+        return self.problem.column.relative_gap(self.lower_bound + far, self.lower_bound) <= VARIED_FACE_GAP
+
+    def _varied_face_step(self) -> Generator[None, None, None]:
+        """Go to the optimum over the multipliers between their bounds and those of the variance, and survey the rows.
+
+        The next sweep is followed by another step where this one has taken a digit.
+        """
+        problem, ascent, beta, s = self.problem, self.ascent, self.records[:, 4], self.records[:, 7]
+        column, far = problem.column, abs(self.objective - self.lower_bound)
+        face = np.flatnonzero((beta > 0) & (beta < problem.caps))
+        if face.shape[0]:
+            rows = AffineRows(problem.stored.take(face), problem.rows.constant)
+            step = VariedFaceStep(problem, face, beta[face], rows, s.copy())
+            yield from step.ascend_with_variance(self.element)
+            beta[face] = np.clip(step.beta + step.change, 0.0, step.caps)
+            s += step.shift
+            self.u += step.moved
+        self.operations += self.face_price(self.face)  # finite, or no step would pay
+        self.paid, self.last_step, self.surveyed, self.stepped = self.operations, self.sweeps, True, True
+        ascent.along = float(problem.mean_row @ self.u)
+        w = self.element
+        z = problem.margins(w)
+        slope, squares = problem.kink - z, float(w @ w)
+        self.objective = primal_objective(column, z, squares)[0]
+        gain = problem.kink * beta - 0.5 * problem.softness * beta * beta - 0.5 * self.records[:, 6] * s * s
+        self.lower_bound = float(gain.sum()) - 0.5 * squares
+        left = self.objective - self.lower_bound
+        self.again = left <= DIGIT_TAKEN * far
+        ascent.lazy = LAZY_SHARE * abs(left) / problem.n_rows
+        ascent.choose(np.flatnonzero(((beta > 0) & (beta < problem.caps)) | ((slope > 0) != (beta > 0))))
 
     def _sum_up(self) -> None:
         """Objective and bound after a sweep or survey, at its margins."""

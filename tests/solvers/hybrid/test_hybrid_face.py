@@ -22,6 +22,15 @@ from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 M, D = 40, 60
 
 
+def wide(m, d, entries):
+    """CSR rows with a few entries each, and labels of a plane with noise."""
+    rng = np.random.default_rng(0)
+    columns = np.sort((d * rng.random((m, entries)) ** 3).astype(np.int64), axis=1)
+    X = sp.csr_matrix((rng.random(m * entries), (np.repeat(np.arange(m), entries), columns.ravel())), shape=(m, d))
+    f = X @ rng.standard_normal(d)
+    return X, np.where(f / f.std() + 0.5 * rng.standard_normal(m) > 0, 1, -1)
+
+
 def problem_of(kind="dense", variance=0.0, mean=0.0, C=0.6, seed=0):
     """A loss column with fewer rows than columns, whose weights differ, and its rows."""
     rng = np.random.default_rng(seed)
@@ -158,6 +167,45 @@ def test_faces_end_a_fit_that_sweeps_alone_crawl_through(variance, monkeypatch):
     model = mdlearn.fit(Hinge(), X, y, tol=1e-9, solver="hybrid", **given)
     assert model.certificate.converged
     assert len(sweeps) < 30
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.5])
+def test_multipliers_of_a_variance_go_along_with_a_face(mean, monkeypatch):
+    """Without bounds in the way margins of the face are at 1, and the others' multipliers are those of its place."""
+    problem, _, R = problem_of("csr", 2.0, mean, C=1e6)
+    monkeypatch.setattr(face, "VARIED_FACE_PROXIMITY", 1e-6)
+    monkeypatch.setattr(face, "VARIED_FACE_RESIDUAL", 1e-8)
+    monkeypatch.setattr(face, "MOST_VARIED_FACE_ITERATIONS", 100)
+    A, v = matrix_of(problem, R)
+    G, pull, others = R @ np.linalg.solve(A, R.T), mean * v, np.r_[0.2 * np.ones(3), np.zeros(M - 3)]
+    chosen, best = np.arange(3, 17), -np.ones(14)
+    while best.min() <= 0:
+        chosen = chosen[best > 0] if best.max() > 0 else chosen
+        slope = 1.0 - R[chosen] @ np.linalg.solve(A, R.T @ others + pull)
+        best = np.linalg.solve(G[np.ix_(chosen, chosen)], slope)
+    beta = others.copy()
+    beta[chosen] = 1.0
+    spread = problem.column.spread(np.random.default_rng(1).standard_normal(M))
+    rows = AffineRows(problem.stored.take(chosen), True)
+    step = face.VariedFaceStep(problem, chosen, beta[chosen], rows, spread)
+    w = R.T @ (beta + spread) + pull
+    drain(step.ascend_with_variance(w))
+    w = w + step.moved
+    np.testing.assert_allclose(step.beta + step.change, best, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(R[chosen] @ w, 1.0, atol=1e-4)
+    np.testing.assert_allclose(step.spread + step.shift, problem.column.spread(R @ w), atol=1e-4)
+
+
+def test_faces_with_a_variance_end_a_fit_over_wide_rows(monkeypatch):
+    """Faces whose variance stays leave a gap of 9e-6, from which sweeps crawl."""
+    X, y = wide(800, 2500, 20)
+    steps, plain = [], HybridDescent._varied_face_step
+    monkeypatch.setattr(HybridDescent, "_varied_face_step", lambda self: steps.append(self) or plain(self))
+    model = mdlearn.fit("ldm", X, y, C=3.0, tol=1e-8, solver="hybrid")
+    assert model.certificate.converged and steps
+    exact = mdlearn.fit("ldm", X, y, C=3.0, tol=1e-9, solver="cd", max_iter=10**5).certificate
+    assert model.certificate.objective <= exact.objective * (1 + 2e-8)
+    assert model.certificate.lower_bound <= exact.objective
 
 
 def test_steps_after_sweeps_move_multipliers_by_their_size_at_most():
