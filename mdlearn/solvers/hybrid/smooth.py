@@ -25,6 +25,7 @@ from mdlearn.solvers.hybrid.smooth_steps import (
     SmoothStepBlock,
     SmoothStepSystem,
     balanced_multipliers,
+    bent_rows_for_all,
     smooth_conjugate_gradient_step,
     smooth_steps_until_crawling,
 )
@@ -71,9 +72,10 @@ ITERATION_PASSES, SCALED_ENTRY = 2.0, 8.0
 SCATTERED, SCATTERED_IN_CACHE, CACHED_MATRIX = 2.0, 1.25, 1 << 17
 """Operations that a product counts for which is added to a large matrix, or to one of at most so many entries: 1.2 to
 1.4 were measured over 22 to 287 columns."""
-BOUND_REPAIRS, REPAIRED_GAP, REPAIRED_FALL = 2, 0.1, 10.0
-"""Most repairs of cut multipliers after a step, the relative gap up to which they are made, and how many times that is
-the last fall of the objective: the bound is off, not the place. On a9a at C = 100 they replace a step."""
+BOUND_REPAIRS, REPAIRED_GAP, REPAIRED_FALL, REPAIR_LENGTH = 2, 15.0, 3.0, 1.6
+"""Most repairs of cut multipliers after a step, the gap and the last fall of the objective, in tolerances, up to which
+they are made: the bound is off, not the place. How many times what is missing a repair adds, for some of it is cut
+again. On a9a at C = 10 and 100 they replace a step."""
 ROUNDED_COEFFICIENT = 1e-9
 """Difference of a coefficient, as a share of the largest, that the rounding of steps with earlier factors makes."""
 
@@ -93,6 +95,8 @@ class SmoothNewton:
         Share of the first ones that is still in it.
     factor : LossColumnFactor or None
         Of the last second derivatives that were factored.
+    of_all : bool
+        Whether those were of all rows, not of a sample.
     """
 
     def __init__(self, problem: LossColumn, ridge: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> None:
@@ -109,7 +113,8 @@ class SmoothNewton:
         self.factorable = d <= PRECONDITIONER_COLUMNS and factoring <= FACTOR_PASSES * problem.stored.n_entries
         self.first, self.factoring, self.exact = 0.0, factoring, self._cheap(factoring)
         self.factor: LossColumnFactor | None = None
-        self.fresh, self.worn, self.iterated = False, False, bool(w.any() and not alpha.any())
+        self.fresh, self.worn, self.of_all = False, False, False
+        self.iterated = bool(w.any() and not alpha.any())
         self.block = SmoothStepBlock(problem.block()) if problem.small else None
         self.evaluate()
         if not w.any():
@@ -166,10 +171,13 @@ class SmoothNewton:
         return self.objective - self.lower_bound
 
     def steps(self, tol: float = 0.0) -> Generator[int, None, None]:
-        """Go on, whatever `tol`: True is a new place, False a heartbeat. Ends where steps lead on no more, or crawl."""
-        return smooth_steps_until_crawling(self, self._all_steps())
+        """Yield True at a new place or bound, False as a heartbeat; end where steps lead on no more, or crawl.
 
-    def _all_steps(self) -> Generator[bool, None, None]:
+        With a gap `tol` that is asked for, the bound is raised where this may end the fit.
+        """
+        return smooth_steps_until_crawling(self, self._all_steps(tol))
+
+    def _all_steps(self, tol: float) -> Generator[bool, None, None]:
         p = self.problem
         while True:
             if self.block is not None:
@@ -209,9 +217,10 @@ class SmoothNewton:
             self.iterated = made.alpha is None or (self.iterated and t != 1.0)
             self.fresh, self.worn = False, self.worn or (self.factorable and t < SHORT_SMOOTH_STEP)
             yield True
-            if self.cut is not None and REPAIRED_FALL * (objective - self.objective) <= self.gap:
-                for _ in range(BOUND_REPAIRS):
-                    if self.gap <= REPAIRED_GAP * abs(self.objective) and self._repair_bound():
+            fall = objective - self.objective
+            for _ in range(BOUND_REPAIRS if fall <= REPAIRED_FALL * tol * abs(objective) else 0):
+                if p.column.relative_gap(self.objective, self.lower_bound) <= REPAIRED_GAP * tol:
+                    if self._repair_bound():
                         yield True
 
     def _block_step(self, block: SmoothStepBlock) -> bool:
@@ -292,14 +301,14 @@ class SmoothNewton:
 
     def _repair_bound(self) -> bool:
         """Bound of multipliers that were cut, once other rows make up for these; say whether it is better."""
-        if self.cut is None or self.factor is None:
+        if self.cut is None or self.factor is None or not self.of_all:
             return False
         (beta, aim, reached), before = self.cut, self.lower_bound
         missing = aim - reached
         if self.free:
             missing[-1] = 0.0
         change = self.problem.margins(cholesky.cholesky_solve(self.factor.L, missing))
-        self._raise_bound(beta + self.bends * change, aim, False)
+        self._raise_bound(beta + REPAIR_LENGTH * self.factor.bends * change, aim, False)
         return self.lower_bound > before
 
     def _direction(self, slope: np.ndarray) -> Generator[bool, None, SmoothStep]:
@@ -341,13 +350,14 @@ class SmoothNewton:
         """Factor the present second derivatives, or those of a sample of the rows; `sampled` has its own."""
         exact, chosen = self.exact and sampled is None, sampled
         if chosen is None:
-            chosen = self.bends.copy() if exact else self._sampled(PRECONDITIONER_ROWS * self.w.shape[0])
+            size = self.problem.n_rows if exact else PRECONDITIONER_ROWS * self.w.shape[0]
+            chosen = bent_rows_for_all(self.problem, self.bends, size)
         for _ in self.sum.to(chosen):
             yield False
         M = copy_lower_weighted_gram(self.sum.M, np.empty_like(self.sum.M))
         M[-1, -1] += self._step_ridge()[-1] - self.ridge[-1]
         self.factor = LossColumnFactor((yield from with_heartbeat(cholesky.cholesky(M), False)), chosen)
-        self.fresh, self.worn = exact, False
+        self.fresh, self.worn, self.of_all = exact, False, exact
         if exact and not self.w.any():
             self.problem.factors[self.problem.n_rows] = self.factor
             self.sum.D = None  # as for the columns that take the factor: the next matrix is the same, to the bit
@@ -356,7 +366,7 @@ class SmoothNewton:
         """Take another column's factor at w = 0: whatever the signs of the rows, second derivatives are the same."""
         factor = self.problem.factors.get(self.problem.n_rows)
         if factor is not None and np.array_equal(factor.bends, self.bends):
-            self.factor, self.fresh = factor, True
+            self.factor, self.fresh, self.of_all = factor, True, True
 
     def evenly_sampled(self, step: int) -> np.ndarray:
         """Second derivatives of every so many-th row that stand for all; not of the rows that a sample began with.
@@ -367,24 +377,6 @@ class SmoothNewton:
         weights[step // 2 :: step] = bends[step // 2 :: step]
         seen = float(weights.sum())
         return weights * (float(bends.sum()) / seen) if seen > 0 else weights
-
-    def _sampled(self, size: int) -> np.ndarray:
-        """Weights of about so many rows that stand for all: the rows that bend the most, and every so many-th other.
-
-        Near a separation few rows bend at all; an even sample has hardly any of them.
-        """
-        bends, m = self.bends, self.problem.n_rows
-        if size >= m:
-            return bends
-        weights, most = np.zeros(m), np.argpartition(bends * self.problem.squares, m - size // 2)[m - size // 2 :]
-        weights[most] = bends[most]
-        rest = bends.copy()
-        rest[most] = 0.0
-        some = np.arange(0, m, max(1, 2 * m // size))
-        seen = float(rest[some].sum())
-        if seen > 0:
-            weights[some] += rest[some] * (float(rest.sum()) / seen)
-        return weights
 
     def _diagonal(self) -> tuple[np.ndarray, bool]:
         """Preconditioner without a factor: the diagonal of the second derivatives, or the ridge; say whether the ridge.

@@ -9,7 +9,7 @@ import pytest
 from hybrid_cases import OBJECTIVES, Logistic, sample
 
 import mdlearn
-from mdlearn.solvers.hybrid import loss_column, narrow, newton_start, smooth
+from mdlearn.solvers.hybrid import loss_column, narrow, newton_start, smooth, smooth_steps
 
 
 def noise(m, d, seed=0):
@@ -108,13 +108,12 @@ def test_the_sample_of_second_derivatives_has_those_that_bend_most():
     X = noise(4000, 20)[0]
     bends = np.exp(-np.abs(np.linspace(0.0, 40.0, 4000)))
     problem = SimpleNamespace(n_rows=4000, squares=np.square(X).sum(axis=1))
-    newton = SimpleNamespace(bends=bends, problem=problem)
-    weights = smooth.SmoothNewton._sampled(newton, 160)
+    weights = smooth_steps.bent_rows_for_all(problem, bends, 160)
     assert 100 <= np.count_nonzero(weights) <= 200
     assert weights.sum() == pytest.approx(bends.sum(), rel=1e-12)
     most = np.argsort(bends * problem.squares)[-80:]
     assert np.array_equal(weights[most], bends[most])
-    assert smooth.SmoothNewton._sampled(newton, 5000) is bends
+    assert np.array_equal(smooth_steps.bent_rows_for_all(problem, bends, 5000), bends)
 
 
 @pytest.mark.parametrize("engine, columns", [(narrow.NarrowLogisticSteps, 65), (smooth.SmoothNewton, 0)])
