@@ -120,16 +120,24 @@ def test_beside_a_variance_all_rows_are_visited(monkeypatch):
     assert len(seen) > 2 and not any(seen)
 
 
+@pytest.mark.parametrize("name, fill, given", [("svm", 1.0, {"C": 100.0}), ("lsvm", 0.2, {"nu": 200.0})])
 @pytest.mark.parametrize("distance, sampled", [(6.0, False), (0.5, True)])
-def test_a_sample_of_classes_that_are_apart_is_not_solved(distance, sampled, monkeypatch):
-    X, y = drawn(6000, 70, 100.0)
+def test_a_sample_of_classes_that_are_apart_is_not_solved(distance, sampled, name, fill, given, monkeypatch):
+    """Nor is it swept more than once where that leaves most of the loss."""
+    X, y = drawn(6000, 70, 100.0, fill)
     X[:, 0] += distance * y
-    taken, plain = [], newton_start.newton_steps_for_start
+    taken, plain, swept, sweep = [], newton_start.newton_steps_for_start, [], descent.HybridDescent.sweep
 
-    def steps(newton, gap):
+    def steps(newton, *given):
         taken.append(newton)
-        return plain(newton, gap)
+        return plain(newton, *given)
+
+    def noted(self):
+        swept.append(self.problem.n_rows < 6000)
+        return sweep(self)
 
     monkeypatch.setattr(newton_start, "newton_steps_for_start", steps)
-    model = mdlearn.fit("svm", X, y, C=100.0, solver="hybrid", tol=1e-2)
+    monkeypatch.setattr(descent.HybridDescent, "sweep", noted)
+    model = mdlearn.fit(name, X, y, solver="hybrid", tol=1e-2, **given)
     assert model.certificate.converged and bool(taken) == sampled
+    assert sum(swept) == (1 if sampled else newton_start.SWEEPS_ON_SAMPLE)
