@@ -38,13 +38,17 @@ def _check_label_shape(y: Any, n_rows: int, what: str) -> np.ndarray:
 
 
 def _label_array(y: Any, needed: str) -> np.ndarray:
-    """Return y as an array, of any shape, in validation; ValueError for masked entries and unequal lengths."""
+    """Return y as an array, of any shape, in validation; ValueError for masked entries and unequal lengths.
+
+    NumPy's variable-width strings are given as objects: `searchsorted` mistakes those of another array.
+    """
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError(f"y has masked entries; give {needed}")
     try:
-        return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
+        found = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
     except ValueError:
         raise ValueError(f"y holds sequences of different lengths; give {needed}") from None
+    return found.astype(object) if found.dtype.kind == "T" else found
 
 
 def check_no_missing_label(y: np.ndarray, what: str) -> None:
@@ -79,7 +83,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     TypeError, ValueError
         When y is missing, not one-dimensional, of another length than X, holds NaN or fewer than two labels.
     """
-    plain = type(y) is np.ndarray and y.shape == (n_rows,)
+    plain = type(y) is np.ndarray and y.shape == (n_rows,) and y.dtype.kind != "T"
     labels: np.ndarray = y if plain else _check_label_shape(y, n_rows, "label")
     wide = WIDE_LABELS.get(labels.dtype.char)
     if n_rows and wide is not None:
