@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import stat
 import time
@@ -123,14 +124,16 @@ def replace_file(target: str, content: Content) -> None:
 def remove_abandoned_drafts(target: str) -> None:
     """Remove drafts of an output file that a killed process left beside it; what cannot be removed stays.
 
-    Others may be at work on the same file: a draft that has changed of late is theirs.
+    Others may be at work on the same file: a draft that has changed of late is theirs. Links, and files that only begin
+    like a draft, are none.
     """
-    prefix, latest = _draft_prefix(target), time.time() - ABANDONED_DRAFT_SECONDS
+    name = re.compile(re.escape(_draft_prefix(target)) + "[0-9a-f]{16}[.]tmp")
+    latest = time.time() - ABANDONED_DRAFT_SECONDS
     with contextlib.suppress(OSError), os.scandir(os.path.dirname(target) or os.curdir) as entries:
         for entry in entries:
-            if entry.name.startswith(prefix) and entry.name.endswith(".tmp"):
+            if name.fullmatch(entry.name):
                 with contextlib.suppress(OSError):
-                    if entry.stat(follow_symlinks=False).st_mtime < latest:
+                    if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < latest:
                         os.unlink(entry.path)
 
 

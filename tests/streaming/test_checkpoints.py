@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.output_files import replace_file
+from mdlearn.output_files import remove_abandoned_drafts, replace_file
 
 
 def rows(m=800, d=5, k=2):
@@ -140,3 +140,21 @@ def test_what_a_killed_write_left_goes_with_a_later_run(tmp_path):
     (tmp_path / "fit.npz").unlink()
     mdlearn.fit("ldm", source(*rows(60), checkpoint=tmp_path / "fit.npz"), None, tol=1e-3)
     assert [draft.exists() for draft in drafts] == [False, True, True]
+
+
+def test_only_drafts_are_taken_for_what_a_killed_write_left(tmp_path):
+    """Links, and other files whose names begin and end like those of drafts, stay."""
+    drafts = []
+
+    def half(file):
+        drafts.append(Path(file.name))
+
+    replace_file(str(tmp_path / "fit.npz"), half)
+    (draft,) = drafts
+    notes, link = draft.with_name(draft.name[:-20] + "notes.tmp"), draft.with_name(draft.name[:-5] + "0.tmp")
+    notes.write_bytes(b"notes")
+    link.symlink_to(tmp_path / "fit.npz")
+    for path in (notes, link):
+        os.utime(path, (0.0, 0.0), follow_symlinks=False)
+    remove_abandoned_drafts(str(tmp_path / "fit.npz"))
+    assert notes.exists() and link.is_symlink()
