@@ -208,12 +208,16 @@ class SemismoothNewton(RowEnvelopes):
             yield True
 
     def _iterates(self) -> bool:
-        """Whether the next step is cheaper by conjugate gradients: not once these took longer than a factor would."""
+        """Whether the next step is cheaper by conjugate gradients: not once these took longer than a factor would.
+
+        Nor once so many did not end a step: what they leave of steep losses is no Newton step.
+        """
         p, free = self.problem, self.free.shape[0]
         order = min(free, p.width)
         if not self.may_iterate or order > LARGEST_MATRIX:
             return self.may_iterate
-        self.factored |= self.iterations * price_of_iteration(p, free) > price_of_large_factor(order)
+        spent = self.iterations * price_of_iteration(p, free)
+        self.factored |= self.iterations == MOST_GRADIENT_ITERATIONS or spent > price_of_large_factor(order)
         return not self.factored and price_of_gradient_steps(p, free) < self.price_of_factor(free)
 
     def _gradient_step(self) -> Generator[None, None, SmoothStep]:

@@ -130,3 +130,16 @@ def test_conjugate_gradients_on_squared_hinges_know_what_coefficients_are_made_o
         if newton.gap <= 1e-8 * newton.objective or places > 60:
             break
     assert newton.gap <= 1e-8 * newton.objective
+
+
+def test_steps_are_made_by_factors_once_conjugate_gradients_do_not_end_one(monkeypatch):
+    """Of a steep loss that falls by a thousandth a step otherwise: the price of the steps that were cut off was low."""
+    X, y = wide(900, 9000, 20)
+    monkeypatch.setattr(semismooth, "MOST_GRADIENT_ITERATIONS", 3)
+    monkeypatch.setattr(semismooth, "price_of_gradient_steps", lambda problem, free: 0.0)
+    column, rows = Column(y.astype(float), np.ones(len(y)), 0.0, 0.0, (HingeTerm(1e4, power=2),)), CsrRows(X)
+    problem = LossColumn(column, AffineRows(rows, False), np.ravel(X.multiply(X).sum(axis=1)), rows)
+    problem.quadratic = LossColumnQuadratic(None, None, False)
+    newton = semismooth.SemismoothNewton(problem, np.zeros(X.shape[1]), problem.caps, 0.0, np.zeros(len(y)))
+    places = sum(1 for new in zip(newton.steps(), range(40)) if new[0])
+    assert newton.factored and places > 1 and newton.gap <= 1e-8 * newton.objective
