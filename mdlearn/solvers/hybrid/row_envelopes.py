@@ -41,6 +41,8 @@ class RowEnvelopes:
         Share of the first ones, or of what other rows pushed with, that is still in it.
     free : ndarray of int64
         Rows between their bounds.
+    moved : ndarray or None
+        Change of their multipliers by the last Newton step, where it was found from these.
     factor : tuple of float and ndarray, or None
         Cholesky factor of the last step's matrix of all columns, and what that matrix is divided by.
     """
@@ -52,6 +54,7 @@ class RowEnvelopes:
         self.kept = 1.0
         self.u, self.room = np.empty_like(z), np.empty(z.shape[0], dtype=np.int64)
         self.free = self.room[:0]
+        self.moved: np.ndarray | None = None
         self.close = SQUARED_LINE if problem.soft else HINGE_LINE
 
     @kept
@@ -69,7 +72,7 @@ class RowEnvelopes:
     def direction(self, g: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Newton step against the slope g."""
         p, free = self.problem, self.free
-        s = self.steepness[free]
+        s, self.moved = self.steepness[free], None
         if not free.shape[0] and p.quadratic.A is None:
             return -g
         if min(free.shape[0], p.width) > LARGEST_MATRIX:
@@ -80,6 +83,7 @@ class RowEnvelopes:
             M += float(p.rows.constant)
             M.flat[:: M.shape[0] + 1] += 1.0 / s
             x = yield from cholesky.cholesky_solution(M, some.dot(g))
+            self.moved = p.y[free] * x
             return some.adjoint(x) - g
         # In units of the steepest: the sum over free rows stays when all become steeper.
         unit = float(s.max(initial=0.0)) or 1.0
@@ -92,7 +96,8 @@ class RowEnvelopes:
     def follow(self, dz: np.ndarray, t: float) -> np.ndarray:
         """Go along a Newton step with the change dz of the margins for a length t; return where all of it leads."""
         towards = self.u.copy()
-        towards[self.free] -= self.steepness[self.free] * dz[self.free]
+        # Steep envelopes would multiply the rounding of margins.
+        towards[self.free] += -self.steepness[self.free] * dz[self.free] if self.moved is None else self.moved
         self.alpha = self.alpha + t * (towards - self.alpha)
         self.z, self.kept = self.z + t * dz, (1.0 - t) * self.kept
         return towards

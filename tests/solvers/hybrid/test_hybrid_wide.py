@@ -143,3 +143,17 @@ def test_steps_are_made_by_factors_once_conjugate_gradients_do_not_end_one(monke
     newton = semismooth.SemismoothNewton(problem, np.zeros(X.shape[1]), problem.caps, 0.0, np.zeros(len(y)))
     places = sum(1 for new in zip(newton.steps(), range(40)) if new[0])
     assert newton.factored and places > 1 and newton.gap <= 1e-8 * newton.objective
+
+
+def test_coefficients_of_steep_losses_are_what_multipliers_make():
+    """Those of a step by the inner products of rows come from these, not from margins that the loss multiplies."""
+    X, y = wide(900, 9000, 20)
+    column, rows = Column(y.astype(float), np.ones(len(y)), 0.0, 0.0, (HingeTerm(1e4, power=2),)), CsrRows(X)
+    problem = LossColumn(column, AffineRows(rows, False), np.ravel(X.multiply(X).sum(axis=1)), rows)
+    problem.quadratic = LossColumnQuadratic(None, None, False)
+    newton = semismooth.SemismoothNewton(problem, np.zeros(X.shape[1]), problem.caps, 0.0, np.zeros(len(y)))
+    newton.may_iterate = False
+    for _, new in zip(range(40), newton.steps()):
+        made = problem.adjoint(newton.alpha)
+        assert not new or np.abs(made - newton.w).max() <= 1e-8 * np.abs(newton.w).max()
+    assert newton.gap <= 1e-8 * newton.objective
