@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 
 from mdlearn._solvers.logistic_loops cimport balance, length, mdlearn_logistic_entropy, mdlearn_logistic_slopes
 from mdlearn._solvers.narrow_loops cimport mdlearn_adjoint, mdlearn_gram, mdlearn_margins, mdlearn_scaled
-from mdlearn._solvers.narrow_matrices cimport factor, solve
+from mdlearn._solvers.narrow_matrices cimport check_shared, factor, give_shared, solve, take_shared
 from mdlearn._solvers.rows cimport inner
 
 cdef enum:
@@ -45,7 +45,7 @@ cdef class NarrowLogistic:
     cdef double[:, ::1] table, vectors, room, M
     cdef Py_ssize_t rows, m, n, stride
     cdef double sharpness, kink, least_bend, full, close, rounding, left_over, far, loss
-    cdef bint free, at_slope
+    cdef bint free, at_slope, factored
     cdef readonly double objective, bound
 
     def __init__(
@@ -82,13 +82,30 @@ cdef class NarrowLogistic:
         """Evaluate at w."""
         if w.shape[0] != self.n:
             raise ValueError("the beginning does not fit the columns")
-        self.bound = -INFINITY
+        self.bound, self.factored = -INFINITY, False
         with nogil:
             memcpy(vector(self, W), &w[0], self.n * sizeof(double))
             margins(self, W, Z)
             evaluate(self)
             memcpy(row(self, BEST), row(self, U), self.m * sizeof(double))
             slope(self)
+
+    def share_first_factor(self, double[::1] shared):
+        """Take the factor of the first step from a column whose rows weigh the same, or write it.
+
+        shared : (2 + m + n (n + 8),), of which the first number is 0 where there is none yet.
+        """
+        cdef const double* weights = row(self, BENDS)
+        cdef double *M = &self.M[0, 0]
+        check_shared(shared, self.m, self.n)
+        self.factored = take_shared(shared, self.stride, self.least_bend, weights, self.m, M, self.n)
+        if self.factored:
+            return
+        with nogil:
+            matrix(self)
+            self.factored = factor(M, self.n + 8, self.n, vector(self, SCRATCH))
+        if self.factored:
+            give_shared(shared, self.stride, self.least_bend, weights, self.m, M, self.n)
 
     def steps(self, int most, double tol, double least):
         """Make so many steps, or until the gap is `tol` of the objective, or of `least`; return how many they were."""
@@ -211,9 +228,11 @@ cdef bint direction(NarrowLogistic p) noexcept nogil:
     cdef double *towards = row(p, TOWARDS)
     cdef const double *dz = row(p, DZ)
     cdef const double *bends = row(p, BENDS)
-    matrix(p)
-    if not factor(&p.M[0, 0], p.n + 8, p.n, vector(p, SCRATCH)):
-        return False
+    if not p.factored:
+        matrix(p)
+        if not factor(&p.M[0, 0], p.n + 8, p.n, vector(p, SCRATCH)):
+            return False
+    p.factored = False
     for j in range(p.n):
         d[j] = -p.vectors[G, j]
     solve(&p.M[0, 0], p.n + 8, p.n, d)

@@ -1,10 +1,45 @@
 # Cholesky factors of matrices of few rows, which lie `apart` numbers from each other.
 
 from libc.math cimport INFINITY, sqrt
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from mdlearn._solvers.narrow_loops cimport mdlearn_adjoint
 from mdlearn._solvers.rows cimport add, inner
+
+
+cdef enum:
+    # Places in a factor that columns share: the stride of the rows of its matrix (0: none yet), what it has beside
+    # these and a ridge, the weights of the rows, and the factor.
+    SHARED_STRIDE, SHARED_LACKING, SHARED_WEIGHTS
+
+
+cdef inline int check_shared(const double[::1] shared, Py_ssize_t m, Py_ssize_t n) except -1:
+    if shared.shape[0] != SHARED_WEIGHTS + m + n * (n + 8):
+        raise ValueError("the room does not fit the matrix")
+    return 0
+
+
+cdef inline bint take_shared(
+    const double[::1] shared, Py_ssize_t stride, double lacking, const double* weights, Py_ssize_t m, double* M,
+    Py_ssize_t n,
+) noexcept:
+    """Write the shared factor into M where its matrix is that of these weights; say whether it is."""
+    if shared[SHARED_STRIDE] != stride or shared[SHARED_LACKING] != lacking:
+        return False
+    if memcmp(&shared[SHARED_WEIGHTS], weights, m * sizeof(double)):
+        return False
+    memcpy(M, &shared[SHARED_WEIGHTS + m], n * (n + 8) * sizeof(double))
+    return True
+
+
+cdef inline void give_shared(
+    double[::1] shared, Py_ssize_t stride, double lacking, const double* weights, Py_ssize_t m, const double* M,
+    Py_ssize_t n,
+) noexcept:
+    """Write a factor M, and what tells its matrix, for the columns that follow."""
+    shared[SHARED_STRIDE], shared[SHARED_LACKING] = stride, lacking
+    memcpy(&shared[SHARED_WEIGHTS], weights, m * sizeof(double))
+    memcpy(&shared[SHARED_WEIGHTS + m], M, n * (n + 8) * sizeof(double))
 
 
 cdef inline bint factor(double* M, Py_ssize_t apart, Py_ssize_t n, double* v) noexcept nogil:

@@ -12,7 +12,7 @@ from mdlearn._solvers.narrow_loops cimport (
     mdlearn_adjoint, mdlearn_advance, mdlearn_along, mdlearn_envelopes, mdlearn_gram, mdlearn_margins, mdlearn_recentre,
     mdlearn_scaled,
 )
-from mdlearn._solvers.narrow_matrices cimport factor, half_solve, solve
+from mdlearn._solvers.narrow_matrices cimport check_shared, factor, give_shared, half_solve, solve, take_shared
 from mdlearn._solvers.rows cimport add, inner
 
 cdef enum:
@@ -52,7 +52,7 @@ cdef class NarrowNewton:
     cdef long long *free
     cdef Py_ssize_t rows, m, n, n_free, stride, wide, sample
     cdef double kink, growth, solved, close, slope
-    cdef bint squared
+    cdef bint squared, factored
     cdef int short_steps
     cdef readonly double objective, lower_bound, bound
 
@@ -102,7 +102,7 @@ cdef class NarrowNewton:
         cdef const double *softness = row(self, SOFTNESS)
         if counts.shape[0] != self.rows or centre.shape[0] != self.rows or (w is not None and w.shape[0] != n):
             raise ValueError("the beginning does not fit the rows")
-        self.bound, self.short_steps, self.sample = -INFINITY, 0, SAMPLE
+        self.bound, self.short_steps, self.sample, self.factored = -INFINITY, 0, SAMPLE, False
         for k in range(n):
             vector(self, W)[k] = 0.0 if w is None else w[k]
         with nogil:
@@ -116,6 +116,24 @@ cdef class NarrowNewton:
             else:
                 margins(self, W, Z)
             evaluate(self)
+
+    def share_first_factor(self, double[::1] shared):
+        """Take the factor of the first step on squared hinges from a column whose rows weigh the same, or write it.
+
+        shared : (2 + m + n (n + 8),), of which the first number is 0 where there is none yet.
+        """
+        cdef const double* weights = row(self, SLOPE)
+        check_shared(shared, self.m, self.n)
+        if self.A.shape[0] or not self.squared or choose_free(self):
+            return
+        self.factored = take_shared(shared, self.stride, 0.0, weights, self.m, self.M, self.n)
+        if self.factored:
+            return
+        with nogil:
+            many(self)
+            self.factored = factor(self.M, self.n + 8, self.n, vector(self, SCRATCH))
+        if self.factored:
+            give_shared(shared, self.stride, 0.0, weights, self.m, self.M, self.n)
 
     def steps(self, int most, double tol, double least):
         """Make so many steps, or until the gap is `tol` of the objective, or of `least`; return how many they were."""
@@ -271,10 +289,12 @@ cdef bint direction(NarrowNewton p, bint by_rows) noexcept nogil:
     if by_rows:
         few(p)
     else:
-        many(p)
+        if not p.factored:
+            many(p)
         memcpy(x, g, n * sizeof(double))
-    if not factor(p.M, n + 8, order, vector(p, SCRATCH)):
+    if not (p.factored or factor(p.M, n + 8, order, vector(p, SCRATCH))):
         return False
+    p.factored = False
     solve(p.M, n + 8, order, x)
     for j in range(n):
         d[j] = -g[j] if by_rows else -x[j]
@@ -284,24 +304,33 @@ cdef bint direction(NarrowNewton p, bint by_rows) noexcept nogil:
     return True
 
 
+cdef bint choose_free(NarrowNewton p) noexcept nogil:
+    """Find the free rows that the matrix comes from; say whether that is the matrix of their products."""
+    cdef Py_ssize_t k, stride, found = 0
+    cdef long long* free = p.free
+    cdef const double* slope = row(p, SLOPE)
+    for k in range(p.m):
+        free[found] = k
+        found += slope[k] > 0.0
+    stride = 1 if p.squared else max(found // (p.sample * p.n), 1)
+    if stride > 1:  # any step that descends will do: the matrix comes from every so many-th of many free rows
+        found = (found + stride - 1) // stride
+        for k in range(found):
+            free[k] = free[k * stride]
+    p.n_free, p.stride = found, stride
+    return p.A.shape[0] == 0 and 2 * found < p.n
+
+
 cdef bint step(NarrowNewton p) noexcept nogil:
     """Make a Newton step with a line search, and evaluate where it ends; say whether there was one."""
-    cdef Py_ssize_t j, k, stride, n = p.n, found = 0
+    cdef Py_ssize_t j, k, stride, n = p.n, found
     cdef long long* free = p.free
     cdef const double* slope = row(p, SLOPE)
     cdef double *d = vector(p, STEP)
     cdef double *w = vector(p, W)
     cdef double t, before = p.slope
-    cdef bint by_rows
-    for k in range(p.m):
-        free[found] = k
-        found += slope[k] > 0.0
-    stride = 1 if p.squared else max(found // (p.sample * n), 1)
-    if stride > 1:  # any step that descends will do: the matrix comes from every so many-th of many free rows
-        found = (found + stride - 1) // stride
-        for k in range(found):
-            free[k] = free[k * stride]
-    p.n_free, p.stride, by_rows = found, stride, p.A.shape[0] == 0 and 2 * found < n
+    cdef bint by_rows = choose_free(p)
+    found, stride = p.n_free, p.stride
     if not direction(p, by_rows):
         return False
     margins(p, STEP, DZ)

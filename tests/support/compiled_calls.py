@@ -221,10 +221,22 @@ def narrow_steps(w, centre, counts, beta, alpha, z, dual, made_of, **given):
     newton.point(w, beta, alpha, z, dual)
 
 
-def narrow_logistic_steps(start, beta, alpha, made_of, w, **given):
+def narrow_squared_steps(centre, counts, beta, alpha, made_of, shared, w, **given):
+    none, rest = np.empty((0, 0)), {"growth": 3.0, "solved": 0.2, "close": 1e-3}
+    newton = narrow_newton.NarrowNewton(alpha=made_of, A=none, L=none, kink=1.0, squared=True, **rest, **given)
+    for _ in range(2):  # one column writes the shared factor, the other reads it
+        newton.begin(None, centre, 0.5, counts, 0.0)
+        newton.share_first_factor(shared)
+        newton.steps(5, 0.0, 0.0)
+    newton.point(w, beta, alpha, np.empty(0), np.empty(0))
+
+
+def narrow_logistic_steps(start, beta, alpha, made_of, w, shared, **given):
     rest = {"free": True, "least_bend": 0.1, "full": 0.3, "close": 0.1, "rounding": 1e-13, "left_over": 1e-14}
     newton = narrow_logistic.NarrowLogistic(alpha=made_of, sharpness=2.0, kink=1.0, **rest, stride=1, far=0.1, **given)
-    newton.begin(start)
+    for _ in range(2):  # one column writes the shared factor, the other reads it
+        newton.begin(start)
+        newton.share_first_factor(shared)
     newton.steps(5, 0.0, 0.0)
     newton.point(w, beta, alpha)
 
@@ -334,13 +346,19 @@ CASES = {
         narrow_logistic_steps,
         {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "made_of": one(M), "fixed": one(D),
          "table": np.zeros((11, 16)), "vectors": np.zeros((8, D + 8)), "M": np.zeros((D, D + 8)),
-         "room": np.zeros((D + 8, 256)), "start": one(D), "w": one(D), "beta": one(M), "alpha": one(M)}),
+         "room": np.zeros((D + 8, 256)), "start": one(D), "w": one(D), "beta": one(M), "alpha": one(M),
+         "shared": np.zeros(2 + 16 + D * (D + 8))}),
     "narrow_newton.NarrowNewton": (
         narrow_steps,
         {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "softness": one(M), "made_of": one(M), "A": np.eye(D),
          "L": np.eye(D), "fixed": one(D), "table": np.zeros((16, 16)),
          "space": np.zeros((11 + D + 256) * (D + 8)), "w": one(D), "centre": one(M),
           "counts": one(M), "beta": one(M), "alpha": one(M), "z": one(M), "dual": one(M)}),
+    "narrow_newton.NarrowNewton squared": (
+        narrow_squared_steps,
+        {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "softness": one(M), "made_of": one(M), "fixed": one(D),
+         "table": np.zeros((16, 16)), "space": np.zeros((11 + D + 256) * (D + 8)), "centre": one(M), "counts": one(M),
+         "shared": np.zeros(2 + 16 + D * (D + 8)), "w": one(D), "beta": one(M), "alpha": one(M)}),
     "narrow_scatter.columns": (narrow_scatter.columns, {"X": one(M, D), "T": np.zeros((D, 16))}),
     "narrow_scatter.scatter": (
         narrow_scatter.scatter,

@@ -47,6 +47,8 @@ VECTOR, PIECE_OF_COLUMNS, ROOM = 8, 256, 8
 NUMBERS_OF_ROWS = 16
 """Numbers that steps keep of every row, at most. They lie in one block with the columns: allocators keep memory for the
 next fit up to a few times their largest block, and return the rest: 800 page faults a fit of 8,124 x 22 rows."""
+SHARED_NUMBERS = 2
+"""Numbers before those of the rows in a factor that columns share."""
 STEEPNESS, FLAT_STEEPNESS, FLAT = 2.0, 8.0, 2.0
 """Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are below the last."""
 NO_MATRIX = np.empty((0, 0))
@@ -112,9 +114,12 @@ class NarrowRows:
     ----------
     T : ndarray of shape (n, m)
         Row by row a column of the rows, the constant one the last, padded with zeros.
+    several : bool
+        Whether several loss columns go over them.
     """
 
-    def __init__(self, rows: AffineRows) -> None:
+    def __init__(self, rows: AffineRows, several: bool = False) -> None:
+        self.several = several
         (m, d), n = rows.rows.shape, rows.width
         block = np.empty((n + NUMBERS_OF_ROWS, m + -m % VECTOR))
         self.T, self._tables = block[:n], [block[n:]]
@@ -126,6 +131,19 @@ class NarrowRows:
             self.T[:d], self.T[d:, :m], self.T[d:, m:] = 0.0, 1.0, 0.0
             csr.columns(X.data, X.indices, X.indptr, self.T, 0, m)
         self.scatter: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    @kept
+    def first_factor(self) -> np.ndarray | None:
+        """Factor of the first step from w = 0, which classes against the rest have in common; None for one column.
+
+        Behind what tells its matrix: the weights of the rows. Steps write it, and read it where theirs are the same.
+        """
+        if not self.several:
+            return None
+        n, m = self.T.shape
+        shared = np.empty(SHARED_NUMBERS + m + n * (n + ROOM))
+        shared[0] = 0.0
+        return shared
 
     def table(self) -> np.ndarray:
         """Room for the numbers of every row: that beside the columns for the first who asks."""
@@ -194,7 +212,7 @@ class LossColumnParts:
     @kept
     def narrow(self) -> NarrowRows:
         """The rows column by column."""
-        return NarrowRows(self.rows)
+        return NarrowRows(self.rows, len(self.columns) > 1)
 
     def quadratic(self, column: Column) -> Generator[None, None, LossColumnQuadratic]:
         """The quadratic part of a column."""

@@ -145,6 +145,8 @@ class NarrowLogisticSteps(NarrowSteps):
             FAR_FALL,
         )
         self.newton.begin(problem.start_coefficients())
+        if fresh and rows.first_factor is not None:
+            self.newton.share_first_factor(rows.first_factor)
         self.objective, self.lower_bound = self.newton.objective, self.newton.bound
 
     def steps(self, tol: float = 0.0) -> Generator[int, None, None]:
@@ -196,6 +198,8 @@ class NarrowHinges(NarrowSteps):
         elif not soft:
             steepness = problem.steepness_at_zero()
         self.newton.begin(w, centre, 0.5 if w is None else 1.0, column.counts, steepness)
+        if soft and w is None and column.kappa == 0 and rows.first_factor is not None:
+            self.newton.share_first_factor(rows.first_factor)
         self.objective, self.lower_bound = self.newton.objective, self.newton.bound
 
     def point(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -93,15 +93,62 @@ def test_the_matrix_keeps_its_digits_beside_a_large_mean():
     np.testing.assert_allclose(pulled, (column.mean * v).astype(float), rtol=1e-12)
 
 
+def begun(problem, rows):
+    logistic = problem.column.terms[0].kind == "logistic"
+    return NarrowLogisticSteps(problem, rows, False) if logistic else NarrowHinges(problem, rows)
+
+
+def places(newton, count=4):
+    list(islice(newton.steps(), count))
+    return newton.point()
+
+
+@pytest.mark.parametrize("kind", ["squared", "logistic"])
+@pytest.mark.parametrize("m", [200, 900])
+def test_the_first_factor_is_that_of_the_column_before_where_rows_weigh_the_same(kind, m):
+    """And made anew elsewhere: in any case places are those of a column alone."""
+    first, parts, _ = column_of(kind, m, 5)
+    second = LossColumn(replace(first.column, y=np.roll(first.y, 7)), parts.rows, parts.squares, parts.stored)
+    (term,) = first.column.terms
+    heavier = replace(first.column, terms=(replace(term, weight=2.0 * term.weight),))
+    third = LossColumn(heavier, parts.rows, parts.squares, parts.stored)
+    rows = loss_column.NarrowRows(parts.rows, True)
+    for problem in (first, second, third, second):
+        alone = places(begun(problem, loss_column.NarrowRows(parts.rows)))
+        for a, b in zip(alone, places(begun(problem, rows)), strict=True):
+            np.testing.assert_array_equal(a, b)
+    # One that is wrong would be taken: nothing is made twice.
+    rows.first_factor[-rows.T.shape[0] * (rows.T.shape[0] + loss_column.ROOM) :] *= 3.0
+    assert not np.array_equal(places(begun(second, rows), 1)[0], places(begun(second, parts.narrow), 1)[0])
+    assert parts.narrow.first_factor is None
+
+
+def test_hinges_and_variances_have_no_first_factor_to_share():
+    for kind, variance in (("hinge", 0.0), ("hinge", 5.0), ("squared", 5.0)):
+        problem, parts, _ = column_of(kind, 200, 5, variance)
+        rows = loss_column.NarrowRows(parts.rows, True)
+        assert begun(problem, rows).gap > 0 and rows.first_factor[0] == 0.0
+
+
+def test_only_forms_of_several_columns_keep_a_first_factor(monkeypatch):
+    X, y = sample(90, 4)
+    seen, init = [], loss_column.NarrowRows.__init__
+
+    def recorded(rows, *given):
+        init(rows, *given)
+        seen.append(rows.first_factor is not None)
+
+    monkeypatch.setattr(loss_column.NarrowRows, "__init__", recorded)
+    for labels in (y, np.where(X[:, 1] > 0.5, 2, y)):
+        mdlearn.fit("lsvm", X, labels, solver="hybrid")
+    assert seen == [False, True]
+
+
 @pytest.mark.parametrize("kind", ["hinge", "logistic"])
 def test_columns_that_share_rows_have_numbers_of_their_own(kind):
     """Two columns in turns come to the places of either alone."""
     first, parts, _ = column_of(kind, 200, 5)
     second = LossColumn(replace(first.column, y=-first.y), parts.rows, parts.squares, parts.stored)
-
-    def begun(problem, rows):
-        return NarrowLogisticSteps(problem, rows, False) if kind == "logistic" else NarrowHinges(problem, rows)
-
     alone = [begun(problem, loss_column.NarrowRows(parts.rows)) for problem in (first, second)]
     for newton in alone:
         list(islice(newton.steps(), 4))
