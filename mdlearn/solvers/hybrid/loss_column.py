@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
-from mdlearn._solvers import csr, narrow_scatter
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.arrays import copied_by_rows
 from mdlearn.data.rows.csr_rows import STORED_SHARE, CsrRows, csr_copy_of_dense_rows, share_worth_csr, worth_csr_copy
@@ -24,9 +23,9 @@ from mdlearn.data.rows.distinct import EqualRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.forms.margin import Column, Point
 from mdlearn.numerics import cholesky
-from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
+from mdlearn.solvers.systems.narrow_rows import NarrowRows
 from mdlearn.solvers.systems.scatter import MeansOfColumns, Scatters, SignedMeans
 from mdlearn.solvers.systems.whitening import LossColumnWhitening
 
@@ -42,16 +41,8 @@ NARROW_COLUMNS, NARROW_ENTRIES = 65, 1 << 19
 SMOOTH_NARROW_COLUMNS = 300
 """Columns of one dense block of rows up to which they are so for smooth losses: of 85 to 288 columns, ten sets and
 parts of them, C from 0.01 to 100, fits take 0.6 to 0.9 of the time of steps by BLAS (promoters: 0.9 to 1.1)."""
-VECTOR, PIECE_OF_COLUMNS, ROOM = 8, 256, 8
-"""Rows are padded to a multiple of the first; rows of a piece, and numbers beside those of columns, in their room."""
-NUMBERS_OF_ROWS = 16
-"""Numbers that steps keep of every row, at most. They lie in one block with the columns: allocators keep memory for the
-next fit up to a few times their largest block, and return the rest: 800 page faults a fit of 8,124 x 22 rows."""
-SHARED_NUMBERS = 2
-"""Numbers before those of the rows in a factor that columns share."""
 STEEPNESS, FLAT_STEEPNESS, FLAT = 2.0, 8.0, 2.0
 """Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are below the last."""
-NO_MATRIX = np.empty((0, 0))
 
 
 class LossColumnFactor(NamedTuple):
@@ -105,69 +96,6 @@ class LossColumnQuadratic:
         else:
             M += factor * self.A
         return M
-
-
-class NarrowRows:
-    """Narrow rows that all columns of a fit share, and their scatter.
-
-    Attributes
-    ----------
-    T : ndarray of shape (n, m)
-        Row by row a column of the rows, the constant one the last, padded with zeros.
-    several : bool
-        Whether several loss columns go over them.
-    """
-
-    def __init__(self, rows: AffineRows, several: bool = False) -> None:
-        self.several = several
-        (m, d), n = rows.rows.shape, rows.width
-        block = np.empty((n + NUMBERS_OF_ROWS, m + -m % VECTOR))
-        self.T, self._tables = block[:n], [block[n:]]
-        if isinstance(rows.rows, DenseRows):
-            narrow_scatter.columns(rows.rows.X, self.T)
-        else:
-            assert isinstance(rows.rows, CsrRows)
-            X = rows.rows.X
-            self.T[:d], self.T[d:, :m], self.T[d:, m:] = 0.0, 1.0, 0.0
-            csr.columns(X.data, X.indices, X.indptr, self.T, 0, m)
-        self.scatter: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-
-    @kept
-    def first_factor(self) -> np.ndarray | None:
-        """Factor of the first step from w = 0, which classes against the rest have in common; None for one column.
-
-        Behind what tells its matrix: the weights of the rows. Steps write it, and read it where theirs are the same.
-        """
-        if not self.several:
-            return None
-        n, m = self.T.shape
-        shared = np.empty(SHARED_NUMBERS + m + n * (n + ROOM))
-        shared[0] = 0.0
-        return shared
-
-    def table(self) -> np.ndarray:
-        """Room for the numbers of every row: that beside the columns for the first who asks."""
-        return self._tables.pop() if self._tables else np.empty((NUMBERS_OF_ROWS, self.T.shape[1]))
-
-    def room(self) -> np.ndarray:
-        """Room for pieces of rows."""
-        return np.empty((self.T.shape[0] + ROOM, PIECE_OF_COLUMNS))
-
-    def quadratic(self, column: Column) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Matrix of a column's quadratic part, its Cholesky factor, and what the mean term pulls coefficients with."""
-        n, m = self.T.shape
-        if column.kappa == 0:
-            return NO_MATRIX, NO_MATRIX, None
-        weights, v, A, L = np.empty(m), np.empty(n), np.empty((n, n)), np.empty((n, n))
-        known = self.scatter
-        if known is None or known[0] is not column.counts:
-            mean, about = np.empty(n), np.zeros((n, n + ROOM))
-            narrow_scatter.scatter(self.T, column.counts, weights, self.room(), mean, about)
-            self.scatter = known = column.counts, mean, about
-        _, mean, about = known
-        if not narrow_scatter.quadratic(self.T, column.counts, column.y, mean, about, column.kappa, weights, A, L, v):
-            raise NotPositiveDefinite("the matrix of the variance term is not positive definite")
-        return A, L, column.mean * v if column.mean > 0 else None
 
 
 def suits_narrow_loss_column(rows: AffineRows, smooth: bool = False) -> bool:
@@ -416,3 +344,16 @@ class LossColumn:
         cap = float(self.caps[self.caps.argmax()])  # `max` takes twice as long over few rows
         reach = cap * float(self.squares.dot(self.column.counts)) / self.column.total
         return (STEEPNESS if reach > FLAT else FLAT_STEEPNESS) * cap
+
+
+class LossColumnOfChosenRows(LossColumn):
+    """Part of a loss column of the hybrid solver: chosen rows at their weights, as they were given or are stored."""
+
+    def __init__(self, whole: LossColumn, chosen: np.ndarray, stored: bool = False) -> None:
+        self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic
+        rows = whole.stored if stored else whole.rows.rows
+        self.rows = AffineRows(rows.take(chosen), whole.rows.constant)
+        self.stored = self.rows.rows
+        self.caps, self.softness, self.kink = whole.caps[chosen], whole.softness[chosen], whole.kink
+        self.y, self.soft = whole.column.y[chosen], whole.soft
+        self.n_rows, self.width = self.caps.shape[0], whole.width

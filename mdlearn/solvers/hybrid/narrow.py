@@ -14,7 +14,7 @@ from mdlearn._solvers import narrow_logistic, narrow_newton
 from mdlearn.forms.margin import Point
 from mdlearn.forms.proof import GAP_SHARE_AT_ZERO
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.loss_column import PIECE_OF_COLUMNS, ROOM, LossColumn, NarrowRows
+from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.newton_start import (
     NewtonStartEnvelopes,
     warm_newton_start_envelopes,
@@ -24,6 +24,7 @@ from mdlearn.solvers.hybrid.semismooth import STEEPNESS_GROWTH_OVER_MANY_ROWS as
 from mdlearn.solvers.hybrid.smooth import FLAT_LOSS, FULL_STEP, OTHER_STEP, ROUNDING_OF_LOSS
 from mdlearn.solvers.hybrid.smooth_steps import BALANCED_SUM, smooth_steps_until_crawling
 from mdlearn.solvers.hybrid.whitened_column import CHEAP_WHITENING, whitening_pays, whitening_share
+from mdlearn.solvers.systems.narrow_rows import PIECE_OF_COLUMNS, ROOM, NarrowRows
 
 NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 11, 11, 8
 """Numbers that steps keep of every column: on hinges; and of every row and column: on logistic losses."""

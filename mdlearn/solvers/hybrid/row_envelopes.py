@@ -13,7 +13,8 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, NO_MATRIX, LossColumn
+from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn
+from mdlearn.solvers.systems.narrow_rows import NO_MATRIX
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower_weighted_gram, unweighted_gram
 
 FREE_ROWS_PER_COLUMN = 0.5

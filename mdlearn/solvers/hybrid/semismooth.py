@@ -15,12 +15,11 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn._solvers import envelopes
-from mdlearn.data.rows.affine import AffineRows
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.hybrid.descent import HybridDescent
-from mdlearn.solvers.hybrid.loss_column import NO_MATRIX, LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnOfChosenRows
 from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX, RowEnvelopeBlock, RowEnvelopes, row_envelope_steps
 from mdlearn.solvers.hybrid.smooth_steps import SmoothStep, SmoothStepSystem, smooth_conjugate_gradient_step
 from mdlearn.solvers.hybrid.sweeps import (
@@ -30,6 +29,7 @@ from mdlearn.solvers.hybrid.sweeps import (
     price_of_large_factor,
     takes_gradient_steps,
 )
+from mdlearn.solvers.systems.narrow_rows import NO_MATRIX
 
 STEEPNESS_GROWTH, STEEPNESS_GROWTH_OVER_MANY_ROWS, MANY_ROWS_PER_COLUMN = 3.0, 5.0, 40
 """Growth of the steepness when multipliers move on: a stage more costs passes over the rows, a longer one factors."""
@@ -60,19 +60,6 @@ may leave: always, and in units of the tolerance. A search for dual coefficients
 GRADIENT_RESIDUAL, LAST_GRADIENT_RESIDUAL, MOST_GRADIENT_ITERATIONS = 0.1, 1e-3, 300
 """Share of the slope of squared hinges that conjugate gradients leave, that where only the coefficients of the
 multipliers are not yet good enough, and their most iterations in a step."""
-
-
-class SemismoothRowSubset(LossColumn):
-    """Part of a loss column of the hybrid solver: chosen rows at their weights, as they were given or are stored."""
-
-    def __init__(self, whole: LossColumn, chosen: np.ndarray, stored: bool = False) -> None:
-        self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic
-        rows = whole.stored if stored else whole.rows.rows
-        self.rows = AffineRows(rows.take(chosen), whole.rows.constant)
-        self.stored = self.rows.rows
-        self.caps, self.softness, self.kink = whole.caps[chosen], whole.softness[chosen], whole.kink
-        self.y, self.soft = whole.column.y[chosen], whole.soft
-        self.n_rows, self.width = self.caps.shape[0], whole.width
 
 
 class SemismoothNewton(RowEnvelopes):
@@ -230,7 +217,7 @@ class SemismoothNewton(RowEnvelopes):
         """
         p, free, n = self.problem, self.free, self.free.shape[0]
         chosen, ridge, few = np.append(free, 0), np.ones(p.width), n < p.width
-        some = SemismoothRowSubset(p, chosen, stored=True)
+        some = LossColumnOfChosenRows(p, chosen, stored=True)
         bends, u, alpha = self.steepness[chosen], self.u[chosen], self.alpha[chosen]
         bends[n], u[n], alpha[n] = 0.0, 0.0, 1.0
         system = SmoothStepSystem(some, ridge, bends, u, self.slope, alpha if few else None)
@@ -344,7 +331,7 @@ class SemismoothNewton(RowEnvelopes):
         Return coefficients, what these are made of, and the share of what they were made of before.
         """
         p, target = self.problem, SOLVED_NEAR * self.gap
-        some = SemismoothRowSubset(p, near)
+        some = LossColumnOfChosenRows(p, near)
         inner = RowEnvelopes(some, self.centre[near], self.steepness[near], self.z[near], self.alpha[near])
         if near.shape[0] * p.width <= NEAR_BLOCK_ENTRIES:
             block = RowEnvelopeBlock(some.block())

@@ -21,6 +21,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.solvers.hybrid import loss_column, solver
 from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps
+from mdlearn.solvers.systems.narrow_rows import ROOM, NarrowRows
 
 
 def primal(problem, kind, R, w):
@@ -82,7 +83,7 @@ def test_a_sample_that_misses_heavy_rows_grows():
 def test_the_matrix_keeps_its_digits_beside_a_large_mean():
     problem, _, R = column_of("hinge", 100, 3, 5.0, 1.0)
     X = R[:, :3] + 1e6
-    rows = loss_column.NarrowRows(AffineRows(DenseRows(X), True))
+    rows = NarrowRows(AffineRows(DenseRows(X), True))
     A, L, pulled = rows.quadratic(problem.column)
     column, c = problem.column, problem.column.counts
     S = column.y[:, None] * np.hstack([X, np.ones((100, 1))]).astype(np.longdouble)
@@ -112,13 +113,13 @@ def test_the_first_factor_is_that_of_the_column_before_where_rows_weigh_the_same
     (term,) = first.column.terms
     heavier = replace(first.column, terms=(replace(term, weight=2.0 * term.weight),))
     third = LossColumn(heavier, parts.rows, parts.squares, parts.stored)
-    rows = loss_column.NarrowRows(parts.rows, True)
+    rows = NarrowRows(parts.rows, True)
     for problem in (first, second, third, second):
-        alone = places(begun(problem, loss_column.NarrowRows(parts.rows)))
+        alone = places(begun(problem, NarrowRows(parts.rows)))
         for a, b in zip(alone, places(begun(problem, rows)), strict=True):
             np.testing.assert_array_equal(a, b)
     # One that is wrong would be taken: nothing is made twice.
-    rows.first_factor[-rows.T.shape[0] * (rows.T.shape[0] + loss_column.ROOM) :] *= 3.0
+    rows.first_factor[-rows.T.shape[0] * (rows.T.shape[0] + ROOM) :] *= 3.0
     assert not np.array_equal(places(begun(second, rows), 1)[0], places(begun(second, parts.narrow), 1)[0])
     assert parts.narrow.first_factor is None
 
@@ -126,19 +127,19 @@ def test_the_first_factor_is_that_of_the_column_before_where_rows_weigh_the_same
 def test_hinges_and_variances_have_no_first_factor_to_share():
     for kind, variance in (("hinge", 0.0), ("hinge", 5.0), ("squared", 5.0)):
         problem, parts, _ = column_of(kind, 200, 5, variance)
-        rows = loss_column.NarrowRows(parts.rows, True)
+        rows = NarrowRows(parts.rows, True)
         assert begun(problem, rows).gap > 0 and rows.first_factor[0] == 0.0
 
 
 def test_only_forms_of_several_columns_keep_a_first_factor(monkeypatch):
     X, y = sample(90, 4)
-    seen, init = [], loss_column.NarrowRows.__init__
+    seen, init = [], NarrowRows.__init__
 
     def recorded(rows, *given):
         init(rows, *given)
         seen.append(rows.first_factor is not None)
 
-    monkeypatch.setattr(loss_column.NarrowRows, "__init__", recorded)
+    monkeypatch.setattr(NarrowRows, "__init__", recorded)
     for labels in (y, np.where(X[:, 1] > 0.5, 2, y)):
         mdlearn.fit("lsvm", X, labels, solver="hybrid")
     assert seen == [False, True]
@@ -149,7 +150,7 @@ def test_columns_that_share_rows_have_numbers_of_their_own(kind):
     """Two columns in turns come to the places of either alone."""
     first, parts, _ = column_of(kind, 200, 5)
     second = LossColumn(replace(first.column, y=-first.y), parts.rows, parts.squares, parts.stored)
-    alone = [begun(problem, loss_column.NarrowRows(parts.rows)) for problem in (first, second)]
+    alone = [begun(problem, NarrowRows(parts.rows)) for problem in (first, second)]
     for newton in alone:
         list(islice(newton.steps(), 4))
     together = [begun(problem, parts.narrow) for problem in (first, second)]
@@ -189,7 +190,7 @@ def test_fits_one_after_the_other_keep_their_memory(objective, m, d):
 @pytest.mark.parametrize("m", [8, 13, 67])
 def test_rows_lie_column_by_column(order, kind, m):
     X = np.random.default_rng(0).standard_normal((2 * m, 6))[::2].astype(kind, order=order)
-    T = loss_column.NarrowRows(AffineRows(DenseRows(X), True)).T
+    T = NarrowRows(AffineRows(DenseRows(X), True)).T
     assert T.shape[1] % 8 == 0
     np.testing.assert_array_equal(T[:, :m], np.vstack([X.T, np.ones(m)]))
     assert not T[:, m:].any()
@@ -224,7 +225,7 @@ def test_columns_of_csr_rows_are_those_of_dense_ones(kind, index):
     sparse, dense = AffineRows(CsrRows(A), True), AffineRows(DenseRows(X), True)
     assert loss_column.suits_narrow_loss_column(sparse)
     assert not loss_column.suits_narrow_loss_column(AffineRows(CsrRows(sp.csr_matrix(np.eye(5))), True))
-    np.testing.assert_array_equal(loss_column.NarrowRows(sparse).T, loss_column.NarrowRows(dense).T)
+    np.testing.assert_array_equal(NarrowRows(sparse).T, NarrowRows(dense).T)
 
 
 @pytest.mark.parametrize("loss", OBJECTIVES)
