@@ -83,7 +83,7 @@ class Column:
             raise ValueError(
                 f"a problem needs finite weights >= 0 of variance and mean; got {self.variance!r} and {self.mean!r}"
             )
-        own, terms, by_row = vars(self), self.terms, self.by_row
+        own, terms, by_row, hard = vars(self), self.terms, self.by_row, False
         if by_row is not None:
             by_row, terms = by_row.of(terms, self.y.shape[0])
         for name in ("y", "counts") if self.offset is None else ("y", "counts", "offset"):
@@ -92,7 +92,6 @@ class Column:
                 raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(value)}")
             own[name] = read_only_rows(value)
         kinds: list[str] = []
-        hard = False
         for t in terms:
             if type(t) in TERM_CLASSES:
                 hard = hard or t.hard
@@ -360,17 +359,10 @@ class Column:
 
     def take(self, rows: np.ndarray, factor: float = 1.0) -> Column:
         """Return the column of some rows, with `factor` times their counts and without a start."""
-        offset, by_row = self.offset, self.by_row
-        return Column(
-            self.y[rows],
-            self.counts[rows] if factor == 1.0 else factor * self.counts[rows],
-            self.variance,
-            self.mean,
-            self.terms,
-            self.unit,
-            None if offset is None else offset[rows],
-            by_row=None if by_row is None else by_row.take(rows),
-        )
+        counts = self.counts[rows] if factor == 1.0 else factor * self.counts[rows]
+        offset = None if self.offset is None else self.offset[rows]
+        by_row = None if self.by_row is None else self.by_row.take(rows)
+        return Column(self.y[rows], counts, self.variance, self.mean, self.terms, self.unit, offset, by_row=by_row)
 
     def with_start(self, start: Start) -> Column:
         """Return the column with a place to begin, and with all that is known of it so far."""

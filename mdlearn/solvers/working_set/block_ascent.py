@@ -377,8 +377,7 @@ class WorkingSetAscent(BlockAscentDual):
         violation = self.violation(e)
         worst = float(violation.max())
         near = float(np.clip(2.0 * worst, FIRST_KINK_DISTANCE * self.scale, LEAST_KINK_DISTANCE * self.scale))
-        free = (self.u > self.low) & (self.u < self.high)
-        cheap = self.hessian.cheap
+        free, cheap = (self.u > self.low) & (self.u < self.high), self.hessian.cheap
         new = (violation > 0) & ~cheap
         many = np.count_nonzero(new) > MANY_NEW_ROWS_SHARE * new.shape[0]
         if many:
