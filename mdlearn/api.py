@@ -20,7 +20,7 @@ from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.registry import registry
 from mdlearn.solvers.base import Solver
-from mdlearn.stages import DEFAULT_TOL, Builder, Call, checked_limits, checked_seed
+from mdlearn.stages import DEFAULT_TOL, Call, checked_limits, checked_seed
 from mdlearn.streaming.fitting import blocks_for_streamed_fit, fit_streamed_blocks
 
 
@@ -132,7 +132,7 @@ def fit(
     """
     limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
-    blocks = None if type(X) is np.ndarray else blocks_for_streamed_fit(X, y, sample_weight)
+    blocks = blocks_for_streamed_fit(X, y, sample_weight)
     if blocks is not None:
         if warm_start is not None:
             raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")
@@ -165,7 +165,7 @@ def certified_model(
             start.check(setting.data, chosen.exact, setting.places)
             handed.starts = start.starts
         fitted = setting.solve(task, setting.complete(task), chosen, handed)
-        return Builder(call, setting.data, setting.places).model(fitted), fitted.shortfalls
+        return setting.builder().model(fitted), fitted.shortfalls
 
 
 def list_objectives() -> list[str]:

@@ -141,7 +141,7 @@ class Call:
             raise ValueError(
                 f"objective {found.name!r} needs rows, not kernel='precomputed'; give X and another kernel"
             )
-        if not isinstance(maker, str) and kernel_function_takes_objects(maker):
+        if kernel_function_takes_objects(maker):
             check_objects_suffice(found, maker)
         return call
 
@@ -176,8 +176,7 @@ class Call:
         """Check the data."""
         square, pairs = self.square, None
         try:
-            rows = X if isinstance(self.maker, str) else self.rows(X)
-            data = READERS[self.kind.y](rows, y, sample_weight, class_weight, square=square)
+            data = READERS[self.kind.y](self.rows(X), y, sample_weight, class_weight, square=square)
             if self.multiclass in PAIRWISE and data.classes.shape[0] > 2:
                 in_order = self.objective.features is not Objective.features or self.kernel == "linear"
                 pairs = ClassPairProblems(data, square, in_order)

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from operator import methodcaller
 from typing import Any, Protocol
 
 PROCESS = 0
@@ -127,7 +126,7 @@ class _BlasScope:
     """BLAS libraries with the number of threads that they were found with, and the requests for them."""
 
     def __init__(self, libraries: list[_Library]) -> None:
-        self.libraries, self.found = libraries, list(map(methodcaller("get_num_threads"), libraries))
+        self.libraries, self.found = libraries, [library.get_num_threads() for library in libraries]
         self.requests: dict[Token, int] = {}
         self.changed = False
 

@@ -35,6 +35,8 @@ TREE_MATRICES = 12
 
 def blocks_for_streamed_fit(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
     """Return X, y and weights of a streamed fit as row blocks; None where they are rows."""
+    if type(X) is np.ndarray:
+        return None
     if y is None and _is_source_for_streamed_fit(X):
         if sample_weight is not None:
             raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")

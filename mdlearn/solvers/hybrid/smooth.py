@@ -25,7 +25,7 @@ from mdlearn.solvers.hybrid.smooth_steps import (
     SmoothStepBlock,
     SmoothStepSystem,
     balanced_multipliers,
-    bent_rows_for_all,
+    sampled_bends,
     smooth_conjugate_gradient_step,
     smooth_steps_until_crawling,
 )
@@ -351,7 +351,7 @@ class SmoothNewton:
         exact, chosen = self.exact and sampled is None, sampled
         if chosen is None:
             size = self.problem.n_rows if exact else PRECONDITIONER_ROWS * self.w.shape[0]
-            chosen = bent_rows_for_all(self.problem, self.bends, size)
+            chosen = sampled_bends(self.problem, self.bends, size)
         for _ in self.sum.to(chosen):
             yield False
         M = copy_lower_weighted_gram(self.sum.M, np.empty_like(self.sum.M))

@@ -131,8 +131,8 @@ def balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, tota
     return beta
 
 
-def bent_rows_for_all(problem: LossColumn, bends: np.ndarray, size: int) -> np.ndarray:
-    """Weights of about so many rows that stand for all in a smooth step's factor.
+def sampled_bends(problem: LossColumn, bends: np.ndarray, size: int) -> np.ndarray:
+    """Second derivatives of about so many rows, weighted to stand for all in a smooth step's factor.
 
     These are the rows that bend the most, and every so many-th other. Near a separation few rows bend at all; an even
     sample has hardly any of them.

@@ -108,12 +108,12 @@ def test_the_sample_of_second_derivatives_has_those_that_bend_most():
     X = noise(4000, 20)[0]
     bends = np.exp(-np.abs(np.linspace(0.0, 40.0, 4000)))
     problem = SimpleNamespace(n_rows=4000, squares=np.square(X).sum(axis=1))
-    weights = smooth_steps.bent_rows_for_all(problem, bends, 160)
+    weights = smooth_steps.sampled_bends(problem, bends, 160)
     assert 100 <= np.count_nonzero(weights) <= 200
     assert weights.sum() == pytest.approx(bends.sum(), rel=1e-12)
     most = np.argsort(bends * problem.squares)[-80:]
     assert np.array_equal(weights[most], bends[most])
-    assert np.array_equal(smooth_steps.bent_rows_for_all(problem, bends, 5000), bends)
+    assert np.array_equal(smooth_steps.sampled_bends(problem, bends, 5000), bends)
 
 
 @pytest.mark.parametrize("engine, columns", [(narrow.NarrowLogisticSteps, 65), (smooth.SmoothNewton, 0)])
