@@ -43,14 +43,14 @@ def test_the_two_commands():
         for extra in re.search(r'"\.\[(.*?)\]"', command).group(1).split(","):
             assert extra in PROJECT["optional-dependencies"]
     assert demo.endswith("&& python -m mdlearn demo")
-    assert test.endswith("&& pytest")
+    assert test.endswith("&& pytest -n 2")
     # The script in .ci finds it by this mark.
     assert re.findall(r"^<!-- test-command -->\s*\n```\w*\n(.*?)\n```$", README, re.MULTILINE | re.DOTALL) == [test]
 
 
 def test_the_tools_of_developers_are_no_part_of_the_tests():
     extras = PROJECT["optional-dependencies"]
-    tools = ("pytest-randomly", "pytest-xdist", "ruff", "mypy")
+    tools = ("pytest-randomly", "ruff", "mypy")
     assert all(any(one.startswith(tool) for one in extras["dev"]) for tool in tools)
     assert not any(one.startswith(tools) for name in ("test", "test-all") for one in extras[name])
 
