@@ -140,6 +140,8 @@ def note_origin(error: BaseException, one: Any, kind: str, method: str) -> None:
             trace = trace.tb_next
         if trace is None:
             return
+        called = trace.tb_frame.f_code.co_name
+        method = called if hasattr(classes[0], called) else method
     title = title_in_error(one, kind)
     hook = f", hook mdlearn_{kind}s" if " of " in title and kind in HOOKED_KINDS else ""
     add_error_note(error, f"{classes[0].__name__}.{method}: {title}{hook}")

@@ -141,7 +141,10 @@ def check_installed_name(kind: str, name: str, answer: str) -> None:
 
 
 def _installed_fault(clause: Callable[[str], None], name: str) -> str | None:
-    """Fault of an installed part in one clause: text of the error; None where it holds. Warnings of fits are none."""
+    """Fault of an installed part in one clause: text of the error and its notes; None where it holds.
+
+    Warnings of fits are no faults.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -149,7 +152,7 @@ def _installed_fault(clause: Callable[[str], None], name: str) -> str | None:
     except KeyboardInterrupt:
         raise
     except Exception as error:
-        return f"{clause.__name__}: {plugin_error_line(error)}"
+        return " ".join([f"{clause.__name__}: {plugin_error_line(error)}", *getattr(error, "__notes__", ())])
     return None
 
 

@@ -88,9 +88,11 @@ def check_solver(solver: Any, objectives: Any = None) -> None:
     engine = registered_solver(found)
     title = f"solver {engine.name!r}"
     require_clauses(title, (solver_declares_options,), engine)
+    # Other plugins' objectives that fail by themselves are no fault of the engine.
+    refusals = Exception if objectives is None else ValueError
     chosen = list(registry().objectives if objectives is None else objectives)
-    trials = _trials_of_solver(engine, chosen)
-    require_clauses(title, (solver_claims_what_it_takes,), engine, _solver_trials_of_objectives(chosen))
+    trials = _trials_of_solver(engine, _solver_trials_of_objectives(chosen, refusals))
+    require_clauses(title, (solver_claims_what_it_takes,), engine, _solver_trials_of_objectives(chosen, refusals))
     require(bool(trials), f"{title}: no registered objective, at its defaults, is a problem that it takes")
     require_clauses(title, SOLVER_CLAUSES, engine, trials)
 
@@ -207,20 +209,20 @@ SOLVER_CLAUSES = (solver_comes_to_an_end, solver_reports_its_points, solver_reac
 """Clauses of the contract of engines, in the order in which `check_solver` goes through them."""
 
 
-def _trials_of_solver(engine: Solver, objectives: Iterable[Any]) -> list[SolverTrial]:
+def _trials_of_solver(engine: Solver, trials: Iterable[SolverTrial]) -> list[SolverTrial]:
     """Small problems that an engine takes, of the first few objectives, the smallest ones first."""
     found: dict[Any, list[SolverTrial]] = {}
-    for trial in _solver_trials_of_objectives(objectives):
+    for trial in trials:
         if engine_takes_form(type(engine), trial.form):
             objective = trial.arguments[0]
             if objective not in found and len(found) == MOST_OBJECTIVES:
                 break
             found.setdefault(objective, []).append(trial)
-    return [trial for trials in found.values() for trial in trials]
+    return [trial for mine in found.values() for trial in mine]
 
 
-def _solver_trials_of_objectives(objectives: Iterable[Any]) -> Iterator[SolverTrial]:
-    """Small problems of objectives for a solver, whether it takes them or not."""
+def _solver_trials_of_objectives(objectives: Iterable[Any], refusals: type[Exception]) -> Iterator[SolverTrial]:
+    """Small problems of objectives for a solver, whether it takes them or not; none where making one ends so."""
     for objective in objectives:
         task = reference_task(objective)
         for rows in SIZES:
@@ -236,7 +238,7 @@ def _solver_trials_of_objectives(objectives: Iterable[Any]) -> Iterator[SolverTr
                 try:
                     kernel = settings.get("kernel", "linear")
                     form = reference_form(task, X, y, settings["bias"], kernel, counts if weighted else None)
-                except ValueError:  # the objective knows no such problem
+                except refusals:  # the objective knows no such problem
                     continue
                 yield SolverTrial(f"{task.name}, {len(X)} rows, {words}", form, (objective, X, y), given)
 

@@ -22,6 +22,12 @@ FAULTY = """
             type(self).count = self.count
             return super().terms({**params, "C": params["C"] * self.count}, total)
 
+    class Raises(SVM):
+        name = "raises"
+
+        def row_terms(self, data, params):
+            raise ZeroDivisionError("no costs")
+
     class Picky(Interior):
         name = "picky"
 
@@ -44,7 +50,7 @@ FAULTY = """
 
     @mdlearn.hookimpl
     def mdlearn_objectives():
-        return [Doubled]
+        return [Doubled, Raises]
 
     @mdlearn.hookimpl
     def mdlearn_solvers():
@@ -84,6 +90,8 @@ def test_what_does_not(site, capsys):
     out, err = capsys.readouterr()
     lines = dict(line.split(": ", 2)[1:] for line in out.splitlines())
     assert "check_determinism: AssertionError" in lines["objective doubled"]
+    told = "ZeroDivisionError: no costs (raised in Raises.row_terms: objective 'raises' of faulty-plugin 1.0, hook"
+    assert told in lines["objective raises"]
     assert lines["solver picky"].endswith("no registered objective, at its defaults, is a problem that it takes")
     assert "kernel 'broken': kernel_repeats_itself does not hold: ZeroDivisionError" in lines["kernel broken"]
     assert "return None for them" in lines["source greedy"]
