@@ -18,8 +18,7 @@ from mdlearn.model.task import task_of
 from mdlearn.plugins.registry import find
 from mdlearn.sklearn.base import BaseKernelClassifier, KernelEstimator
 from mdlearn.sklearn.documents import documented_estimator
-from mdlearn.sklearn.params import FLOATS, param_entries
-from mdlearn.sklearn.validation import validated_sklearn_input
+from mdlearn.sklearn.params import param_entries
 
 
 @documented_estimator
@@ -74,7 +73,7 @@ class MarginClassifier(BaseKernelClassifier):
             return super()._checked(X, y)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X = validated_sklearn_input(self, X, accept_sparse=self._sparse, dtype=FLOATS)
+        X = self._rows(X, reset=True)
         if kind == "some labels":
             y = column_or_1d(y, warn=True)
             known = y[~np.isnan(y)] if y.dtype.kind == "f" else y

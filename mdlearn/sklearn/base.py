@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,10 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mdlearn.api import certified_model
 from mdlearn.data.features.kernels import PARAMETERS
+from mdlearn.data.kernel_functions import kernel_function_takes_objects
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.class_decisions import PAIRWISE, n_decision_functions
 from mdlearn.objectives.base import Objective
+from mdlearn.plugins.registry import find
 from mdlearn.sklearn.callbacks import CallbackSupportMixin, CallbackTasks, with_callbacks
 from mdlearn.sklearn.params import FLOATS, NestedParams, param_entries, sklearn_seed
 from mdlearn.sklearn.streaming import Streaming
@@ -77,7 +80,10 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Rows and y, checked in scikit-learn's words."""
         numbers = is_regressor(self)
-        X, y = validated_sklearn_input(self, X, y, accept_sparse=self._sparse, dtype=FLOATS, y_numeric=numbers)
+        if self._objects:
+            X, y = self._rows(X, reset=True), validated_sklearn_input(self, "no_validation", y, y_numeric=numbers)
+        else:
+            X, y = validated_sklearn_input(self, X, y, accept_sparse=self._sparse, dtype=FLOATS, y_numeric=numbers)
         if not numbers:
             check_classification_targets(y)
         return X, y
@@ -88,10 +94,21 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
         kernel = self._kernel().get("kernel")
         return False if isinstance(kernel, str) and kernel == "precomputed" else "csr"
 
+    @property
+    def _objects(self) -> bool:
+        """Whether the kernel compares objects, which are no table of numbers."""
+        kernel = self._kernel().get("kernel", "linear")
+        built_in = isinstance(kernel, str) and kernel in PARAMETERS
+        return not built_in and kernel_function_takes_objects(find("kernel", kernel))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = not self._sparse
         tags.input_tags.sparse = bool(self._sparse)
+        with suppress(TypeError, ValueError):  # a wrong kernel is told at fit
+            if self._objects:
+                tags.input_tags.two_d_array = tags.input_tags.sparse = False
+                tags.input_tags.string = True
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -104,7 +121,8 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (m, d)
-            Training rows; the Gram matrix of shape (m, m) with ``kernel="precomputed"``.
+            Training rows; the Gram matrix of shape (m, m) with ``kernel="precomputed"``; a list of objects where a
+            plugin's kernel compares such.
         y : array-like of shape (m,)
             Two or more labels; for a regression numbers.
         sample_weight : array-like of shape (m,), optional
@@ -131,7 +149,8 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
         start = getattr(self, "model_", None) if self.warm_start and not streamed else None
         given = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
         tasks = CallbackTasks(self, given, self._n_problems(y), (self.n_threads or 1) == 1, self.callback)
-        call = self._call(started, X.dtype, tasks.callback)
+        dtype = np.dtype(np.float64) if self._objects else X.dtype
+        call = self._call(started, dtype, tasks.callback)
         kernel = self._kernel()
         kernel.pop("kernel", None)
         params = {**kernel, **self._own()}
@@ -153,9 +172,13 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
         ways = (self.bias, self._classes()[0])
         return Call.of(self._task(), kernel, *engine, *ways, limits, sklearn_seed(self.random_state))
 
-    def _rows(self, X: Any) -> Any:
-        """Rows to predict for, checked in scikit-learn's words."""
-        return validated_sklearn_input(self, X, reset=False, accept_sparse=self._sparse, dtype=FLOATS)
+    def _rows(self, X: Any, reset: bool = False) -> Any:
+        """Rows to predict for (`reset`: to fit), checked in scikit-learn's words; objects are left to the kernel."""
+        if not self._objects:
+            return validated_sklearn_input(self, X, reset=reset, accept_sparse=self._sparse, dtype=FLOATS)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit to numbers
+        return X
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels; of a regression, numbers.

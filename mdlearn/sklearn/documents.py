@@ -14,6 +14,7 @@ T = TypeVar("T", bound=type)
 KERNEL_PARAMETERS = """\
 kernel : str or callable, default "linear"
     "linear", "rbf", "poly", "precomputed" (X is the Gram matrix), a plugin's, or a callable k(A, B) -> (n, m).
+    One that compares objects, such as strings, takes X as a list of them; then there is no `n_features_in_`.
 gamma : "scale" or float, default "scale"
     Of "rbf" and "poly"; "scale" is 1 / (d Var X). Kernels without it ignore it, as they do `degree` and `coef0`.
 degree : int, default 3

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("sklearn", reason="estimators need scikit-learn")
 
+from documents import EXAMPLES
 from kernel_cases import LAPLACE, sample
 from plugin_cases import GOOD, Site
 from regression_cases import Tube
@@ -15,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mdlearn
 import mdlearn.sklearn as ms
+from mdlearn.plugins.registry import registry
 
 X, y = sample()
 
@@ -53,3 +55,52 @@ def test_regression_is_refused():
     with pytest.raises(ValueError, match="objective 'nothing' is unknown"):
         ms.MarginClassifier("nothing").fit(X, y)
     assert not hasattr(ms.MarginClassifier("nothing"), "predict_proba")
+
+
+@pytest.fixture
+def spectrum(monkeypatch):
+    names = {"__name__": "example"}
+    exec(EXAMPLES["strings"], names)
+    monkeypatch.setitem(registry().kernels, "spectrum", names["Spectrum"])
+
+
+WORDS = ["ab" * (1 + i % 4) + "ba" * (i % 3) + "c" * (i % 2) for i in range(40)]
+HAS_C = np.array(["c" in word for word in WORDS])
+
+
+@pytest.mark.parametrize("labels", [HAS_C, np.where(HAS_C, "yes", "no"), np.where(HAS_C, 1, 0) + np.arange(40) % 2])
+def test_objects_of_a_kernel_are_a_list(spectrum, labels):
+    clf = ms.SVMClassifier(kernel="spectrum", kernel_params={"length": 1}).fit(WORDS, labels)
+    model = mdlearn.fit("svm", WORDS, labels, kernel="spectrum", length=1, tol=1e-10)
+    assert np.array_equal(clf.decision_function(WORDS), model.decision_function(WORDS))
+    assert clf.score(WORDS, labels) == model.score(WORDS, labels) and not hasattr(clf, "n_features_in_")
+    assert clf.__sklearn_tags__().input_tags.string and not clf.__sklearn_tags__().input_tags.two_d_array
+
+
+@pytest.mark.parametrize("given", [WORDS, np.array(WORDS), np.array(WORDS, dtype=object)])
+def test_objects_in_searches(spectrum, given):
+    grid = {"kernel_params__length": [1, 30]}
+    search = GridSearchCV(ms.MarginClassifier("svm", kernel="spectrum"), grid, cv=3).fit(given, HAS_C)
+    assert search.best_params_ == {"kernel_params__length": 1} and search.score(given, HAS_C) == 1.0
+
+
+def test_objects_after_numbers_and_of_regression(spectrum):
+    reg = ms.MarginRegressor("svr", kernel="rbf").fit(X, X[:, 0])
+    assert reg.n_features_in_ == X.shape[1]
+    lengths = np.array([len(word) for word in WORDS], dtype=float)
+    reg.set_params(kernel="spectrum").fit(WORDS, lengths)
+    assert reg.score(WORDS, lengths) > 0.9 and not hasattr(reg, "n_features_in_")
+
+
+@pytest.mark.parametrize(
+    ("given", "labels", "told"),
+    [
+        (WORDS, None, "requires y to be passed"),
+        (WORDS, HAS_C[1:], "X has 40 rows but y has 39 labels"),
+        ("word", HAS_C, "give X as a list of them, not str"),
+        (WORDS, np.linspace(0.0, 1.0, 40), "Unknown label type"),
+    ],
+)
+def test_what_is_wrong_with_objects(spectrum, given, labels, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        ms.MarginClassifier("svm", kernel="spectrum").fit(given, labels)
