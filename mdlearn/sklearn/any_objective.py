@@ -17,16 +17,18 @@ from mdlearn.model.class_decisions import n_decision_functions
 from mdlearn.model.task import task_of
 from mdlearn.plugins.registry import find
 from mdlearn.sklearn.base import BaseKernelClassifier, KernelEstimator
+from mdlearn.sklearn.declared_params import DeclaredParams
 from mdlearn.sklearn.documents import documented_estimator
 from mdlearn.sklearn.params import param_entries
 
 
 @documented_estimator
-class MarginClassifier(BaseKernelClassifier):
+class MarginClassifier(DeclaredParams, BaseKernelClassifier):
     """Kernel classifier by any objective of classes, plugins' ones too.
 
     Objectives of two more tasks come by plugins: labels of which some are unknown (y is -1 there, NaN among floats),
     and several labels a row (y is a matrix of 0 and 1, and so is what `predict` returns).
+    A subclass ``class Mine(MarginClassifier, objective=Objective)`` has its objective's hyper-parameters as its own.
 
     Parameters
     ----------
@@ -116,8 +118,10 @@ class MarginClassifier(BaseKernelClassifier):
 
 
 @documented_estimator
-class MarginRegressor(RegressorMixin, KernelEstimator):
+class MarginRegressor(DeclaredParams, RegressorMixin, KernelEstimator):
     """Kernel regressor by any objective of regression, plugins' ones too.
+
+    A subclass ``class Mine(MarginRegressor, objective=Objective)`` has its objective's hyper-parameters as its own.
 
     Parameters
     ----------

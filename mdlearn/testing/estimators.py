@@ -30,6 +30,7 @@ def check_estimator(estimator: Any) -> None:
         estimator_predicts_what_its_model_does,
         estimator_counts_rows_by_their_weights,
         estimator_repeats_itself,
+        estimator_takes_params_set_later,
     )
     require_clauses(f"estimator {type(estimator).__name__!r}", clauses, estimator)
 
@@ -77,6 +78,26 @@ def estimator_counts_rows_by_their_weights(estimator: Any) -> None:
     )
 
 
+def estimator_takes_params_set_later(estimator: Any) -> None:
+    """Check that numbers which `set_params` gives make the model that they make when an estimator is made of them."""
+    from sklearn.base import clone
+
+    X, codes, _ = _estimator_sample()
+    for name, value in estimator.get_params(deep=False).items():
+        if not isinstance(value, float):
+            continue
+        later = clone(estimator).set_params(**{name: 0.5 * value if value else 0.25})
+        try:
+            first = _fitted_estimator(later, X, codes % 2)  # a copy, which is made of the numbers
+        except ValueError:
+            continue  # a number that is not allowed
+        require(
+            np.array_equal(_fit_quietly(later, X, codes % 2).decision_function(X), first.decision_function(X)),
+            f"set_params({name}={getattr(later, name, None)!r}) makes another model than {name} given at first; "
+            "let __init__ keep parameters as they are, and read them in fit",
+        )
+
+
 def estimator_repeats_itself(estimator: Any) -> None:
     """Check that an estimator with the same parameters has the same decision values again, bit by bit."""
     X, codes, _ = _estimator_sample()
@@ -95,6 +116,11 @@ def _fitted_estimator(estimator: Any, X: np.ndarray, y: np.ndarray, **given: Any
     """Return a fitted copy of an estimator to be checked."""
     from sklearn.base import clone
 
+    return _fit_quietly(clone(estimator), X, y, **given)
+
+
+def _fit_quietly(estimator: Any, X: np.ndarray, y: np.ndarray, **given: Any) -> Any:
+    """Return an estimator to be checked after its fit, warnings left out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return clone(estimator).fit(X, y, **given)
+        return estimator.fit(X, y, **given)

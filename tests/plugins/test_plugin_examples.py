@@ -63,6 +63,7 @@ def test_all_are_here():
         "blocks",
         "kernel",
         "strings",  # tests/data/test_object_rows.py
+        "estimator",
     }
 
 
@@ -107,6 +108,15 @@ def test_numbers_instead_of_classes(example):
     assert model.certificate.objective <= start.fun
     assert start.fun == pytest.approx(model.certificate.objective, rel=1e-6)
     assert model.score(X, y) > 0.9
+
+
+def test_an_estimator(example):
+    pytest.importorskip("sklearn", reason="estimators need scikit-learn")
+    space = example("estimator")
+    X, y = space["X"], space["y"]
+    model = mdlearn.fit(space["Wide"], X, y, C=0.5, width=2.0, tol=1e-10)
+    estimator = space["WideClassifier"](C=0.5).set_params(width=2.0).fit(X, y)
+    assert np.array_equal(estimator.decision_function(X), model.decision_function(X))
 
 
 @pytest.mark.slow

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 
@@ -16,6 +19,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mdlearn
 import mdlearn.sklearn as ms
+from mdlearn.extend import Parameter
+from mdlearn.objectives.lsvm import LSVM
 from mdlearn.plugins.registry import registry
 
 X, y = sample()
@@ -47,6 +52,44 @@ def test_a_kernel_of_a_plugin(site):
     np.testing.assert_array_equal(search.decision_function(X), model.decision_function(X))
     with pytest.raises(ValueError, match="no parameter 'breadth'"):
         ms.LDMClassifier(kernel="laplace", kernel_params={"breadth": 1.0}).fit(X, y)
+
+
+class LagrangianClassifier(ms.MarginClassifier, objective=LSVM):
+    """Squared hinges, 100 % of them."""
+
+
+class TubeRegressor(ms.MarginRegressor, objective=Tube):
+    """Regression with a tube."""
+
+
+def test_an_estimator_of_one_objective():
+    """Its parameters are those that the objective declares, in searches, copies and the docstring."""
+    names = list(inspect.signature(LagrangianClassifier).parameters)
+    assert names[:3] == ["nu", "reduced", "C"] and not {"objective", "params"} & set(names)
+    assert repr(LagrangianClassifier(C=2.0)) == "LagrangianClassifier(C=2.0)"
+    search = GridSearchCV(LagrangianClassifier(kernel="rbf"), {"nu": [1e-6, 1.0]}, cv=3).fit(X, y)
+    model = mdlearn.fit("lsvm", X, y, kernel="rbf", nu=1.0, tol=1e-10)
+    assert search.best_params_ == {"nu": 1.0}
+    np.testing.assert_array_equal(search.decision_function(X), model.decision_function(X))
+    copied = pickle.loads(pickle.dumps(LagrangianClassifier(C=3.0).fit(X, y)))
+    assert copied.model_.params["nu"] == 3.0
+    text = LagrangianClassifier.__doc__
+    assert (
+        text.startswith("Squared hinges, 100 % of them.\n\nParameters\n") and "\nC : optional\n    Another name" in text
+    )
+    tube = TubeRegressor(C=2.0).fit(X, X[:, 0])
+    assert tube.model_.params["C"] == 2.0 and tube.score(X, X[:, 0]) > 0.9
+    assert "\nC : float, default 1\n    " in TubeRegressor.__doc__
+
+
+def test_estimators_of_one_objective_that_cannot_be():
+    with pytest.raises(TypeError, match=r"^objective of Odd needs to be a subclass of mdlearn.Objective; got 'svm'$"):
+        type("Odd", (ms.MarginClassifier,), {}, objective="svm")
+    clash = type("Clash", (Tube,), {"parameters": {"verbose": Parameter(1.0, "")}})
+    with pytest.raises(TypeError, match=r"objective 'tube' declares \['verbose'\], which Odd has for itself"):
+        type("Odd", (ms.MarginRegressor,), {}, objective=clash)
+    with pytest.raises(ValueError, match="needs an objective of classes; 'tube' is one of regression"):
+        type("Odd", (ms.MarginClassifier,), {}, objective=Tube)().fit(X, y)
 
 
 def test_regression_is_refused():

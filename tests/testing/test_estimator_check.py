@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("sklearn", reason="estimators need scikit-learn")
 
 import mdlearn.sklearn as ms
+from mdlearn.objectives.svm import SVM
 from mdlearn.testing import check_estimator, estimators
 
 
@@ -50,9 +51,20 @@ class Moody(Mine):
         return super().decision_function(X) * (1.0 + 1e-13 * next(self.drawn))
 
 
+class Frozen(Mine):
+    def __init__(self, C=1.0):
+        super().__init__("svm", params={"C": C})
+        self.C = C
+
+
+class OfSVM(ms.MarginClassifier, objective=SVM):
+    """An SVM."""
+
+
 @pytest.mark.slow
-def test_it_holds_for_an_estimator_of_an_objective():
-    check_estimator(Mine("svm"))
+@pytest.mark.parametrize("estimator", [Mine("svm"), OfSVM(), ms.SVMClassifier()])
+def test_it_holds_for_an_estimator_of_an_objective(estimator):
+    check_estimator(estimator)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +83,12 @@ def test_every_clause_can_fail(cls, clause, told):
         clause(Mine("svm"))
     with pytest.raises(AssertionError, match=told):
         clause(cls("svm"))
+
+
+def test_params_that_only_init_reads_are_told():
+    estimators.estimator_takes_params_set_later(OfSVM())
+    with pytest.raises(AssertionError, match=r"^set_params\(C=0.5\) makes another model than C given at first; let"):
+        estimators.estimator_takes_params_set_later(Frozen())
 
 
 def test_the_sentence_names_estimator_and_clause():
