@@ -112,7 +112,8 @@ class NewPluginCommand(Command):
         parser.add_argument(
             "--kind",
             default="objective",
-            help="what it brings: objective, composite, solver, kernel, source or command (default: objective)",
+            help="what it brings: objective, composite, estimator, solver, kernel, source or command, "
+            "several with commas (default: objective)",
         )
 
     def run(self, given: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from mdlearn.output_files import check_folder
 from mdlearn.plugins.command import BUILT_IN
 from mdlearn.plugins.discovery import normalized_distribution_name
 from mdlearn.plugins.registry import registry
-from mdlearn.plugins.templates_kinds import FILES_BY_KIND
+from mdlearn.plugins.scaffold_files import files_of_kinds, registered_kinds
 from mdlearn.plugins.templates_native import NATIVE_FILES
 
 DISTRIBUTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*")
@@ -30,20 +30,23 @@ def new_plugin(name: str, folder: str | Path = ".", native: bool = False, kind: 
     `name`: name of the distribution: letters, digits, and single '-', '_' or '.' between them. The module is the same
     with '_' and in lower case; what it brings has the module's name without a leading "mdlearn_"; `folder`: where the
     folder `name` goes; `native`: whether the loss of an objective is compiled (Cython), instead of declared; `kind`:
-    what it brings; a composite is an objective with value, gradient and prox of its own. Returns the folder of the
-    package. Raises ValueError for a name that cannot be used, another kind, a compiled loss of what is no objective, or
-    when the folder `name` exists and is not empty.
+    what it brings, several with commas between them; a composite is an objective with value, gradient and prox of its
+    own, an estimator comes with its objective. Returns the folder of the package. Raises ValueError for a name that
+    cannot be used, another kind, a compiled loss of what is no objective, or when the folder `name` exists and is not
+    empty.
     """
-    if kind not in FILES_BY_KIND:
-        raise ValueError(f"kind needs to be one of {', '.join(FILES_BY_KIND)}; got {kind!r}")
-    if native and kind != "objective":
+    kinds = [one.strip() for one in kind.split(",")]
+    brought = registered_kinds(kinds)
+    if native and kinds != ["objective"]:
         raise ValueError(f"a compiled loss is that of an objective; leave out --native, or --kind {kind}")
-    values = _new_plugin_values(name, "objective" if kind == "composite" else kind)
+    values: dict[str, str] = {}
+    for word in brought:
+        values |= _new_plugin_values(name, word)
     target = Path(folder) / name
     check_folder(target, "give another NAME or --dir, or remove it")
     target.mkdir(parents=True, exist_ok=True)
     try:
-        for path, text in (NATIVE_FILES if native else FILES_BY_KIND[kind]).items():
+        for path, text in (NATIVE_FILES if native else files_of_kinds(kinds)).items():
             file = target / Template(path).substitute(values)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(Template(text).substitute(values), encoding="utf-8", newline="\n")
@@ -74,5 +77,7 @@ def _new_plugin_values(name: str, kind: str) -> dict[str, str]:
     if objective in taken and objective not in own:
         raise ValueError(f"NAME {name!r} would make {article} {kind} {objective!r}, which exists; give another NAME")
     # The ending keeps the class apart from everything that its module imports.
-    cls = "".join(part.capitalize() for part in objective.split("_")) + kind.capitalize()
-    return {"distribution": name, "module": module, "objective": objective, "cls": cls}
+    capitals = "".join(part.capitalize() for part in objective.split("_"))
+    cls = capitals + kind.capitalize()
+    shared = {"distribution": name, "module": module, "objective": objective, "estimator": capitals + "Classifier"}
+    return {**shared, "cls": cls, f"cls_{kind}": cls}

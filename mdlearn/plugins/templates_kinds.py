@@ -1,6 +1,6 @@
-"""Templates of new plugins by the kind of what they bring: kind -> path -> text with $-placeholders."""
+"""Templates of new plugins by the kind of what they bring: texts with $-placeholders, kind -> text."""
 
-from mdlearn.plugins.templates import HOOK, OBJECTIVE, PYPROJECT, README, TESTS, VALUE_TEST
+from mdlearn.plugins.templates import OBJECTIVE, VALUE_TEST
 
 REGISTERED = '''\
 """$test_summary"""
@@ -44,7 +44,10 @@ class Squares(Composite):
         return CompositeEvaluation(W, 0.5 * float((self.share * residual**2).sum()), gradient, sizes)
 
     def lipschitz(self):
-        return float(np.linalg.norm(np.sqrt(self.share) * self.X, 2) ** 2 + self.ridge.max())
+        v = np.ones(self.shape[0])
+        for _ in range(20):  # power iteration: an estimate will do, and X may be dense or CSR
+            v = self.X.T @ (self.share[:, 0] * (self.X @ (v / (np.linalg.norm(v) or 1.0))))
+        return float(np.linalg.norm(v) + self.ridge.max())
 
     def penalty(self, W):
         return self.lam * float(np.abs(W).sum())
@@ -296,13 +299,49 @@ def test_wrong_names_are_one_line():
     assert done.stderr.count("\\n") == 1 and "no-such-objective" in done.stderr
 """
 
+ESTIMATOR = '''\
+"""Estimator of the objective $objective for scikit-learn, which nothing else of this package imports."""
+
+from mdlearn.sklearn import MarginClassifier
+
+from $module import $cls
+
+
+class $estimator(MarginClassifier, objective=$cls):
+    """Classifier by the objective $objective."""
+'''
+
+ESTIMATOR_TEST = '''\
+"""The estimator keeps every promise of an estimator, and is what fit makes of the objective."""
+
+import mdlearn
+import numpy as np
+from mdlearn.testing import check_estimator
+from sklearn.model_selection import GridSearchCV
+
+from $module.estimator import $estimator
+
+
+def test_conformance():
+    check_estimator($estimator())
+
+
+def test_it_is_the_fit_of_the_objective():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = X[:, 0] + rng.standard_normal(60) > 0
+    search = GridSearchCV($estimator(), {"C": [0.01, 0.5]}, cv=3).fit(X, y)
+    model = mdlearn.fit("$objective", X, y, tol=1e-10, **search.best_params_)
+    assert np.array_equal(search.decision_function(X), model.decision_function(X))
+'''
+
 CHECKED = "import numpy as np\nimport pytest\nfrom mdlearn.testing import check_"
 MODULES = {
     "objective": (OBJECTIVE, VALUE_TEST, ""),
     "composite": (COMPOSITE, COMPOSITE_TEST, ""),
     "solver": (SOLVER, SOLVER_TEST, CHECKED + "solver\n"),
     "kernel": (KERNEL_MODULE, KERNEL_TEST, CHECKED + "kernel\n"),
-    "source": (SOURCE_MODULE, SOURCE_TEST, CHECKED + "source\nfrom $module import mdlearn_sources\n"),
+    "source": (SOURCE_MODULE, SOURCE_TEST, CHECKED + "source\n\nfrom $module import mdlearn_sources\n"),
     "command": (COMMAND, COMMAND_TEST, ""),
 }
 """Module, its own tests and what these import besides; objectives have the imports of any objective's tests."""
@@ -315,6 +354,7 @@ The loss is declared; every engine that can solve it takes it, and certifies wha
     "kernel": 'Then, in Python: `mdlearn.fit("ldm", X, y, kernel="$objective", width=2.0)`.',
     "source": 'Then, in Python: `mdlearn.fit("lsvm", Path("folder"), None)`.',
     "command": "Then `python -m mdlearn $objective svm --rows 50`.",
+    "estimator": "In scikit-learn: `from $module.estimator import $estimator`.",
 }
 SUMMARIES = {
     "solver": "The solver is registered, keeps every promise of a solver, and reaches the optimum.",
@@ -322,24 +362,3 @@ SUMMARIES = {
     "source": "The source is registered, gives all rows in every pass, and a fit over it is that of the rows.",
     "command": "The command is registered, prints what it says, and tells what is wrong in one line.",
 }
-
-
-def _files_of_kind(kind: str) -> dict[str, str]:
-    """Templates of a new plugin of one kind; those of a composite are tested as any objective."""
-    module, test, imports = MODULES[kind]
-    word = "objective" if kind == "composite" else kind
-    head = TESTS
-    if word != "objective":
-        head = REGISTERED.replace("$test_summary", SUMMARIES[kind]).replace("$imports", imports)
-    if kind == "command":
-        head = head.replace("import mdlearn\n", "import subprocess\nimport sys\n\nimport mdlearn\n", 1)
-    return {
-        "pyproject.toml": PYPROJECT.replace("The objective", f"The {word}"),
-        "README.md": README.replace("$kind", word).replace("$usage", USAGE[kind]),
-        "src/$module/__init__.py": module + HOOK.replace("$hook", f"{word}s"),
-        "tests/test_$module.py": head.replace("$hook", f"{word}s") + test,
-    }
-
-
-FILES_BY_KIND = {kind: _files_of_kind(kind) for kind in MODULES}
-"""Files of a new plugin, by what it brings."""

@@ -73,6 +73,40 @@ def test_every_kind_installs_registers_and_passes_its_tests(tmp_path, kind):
     assert done.returncode == 1 and "failed" in done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not can_build(), reason="needs pip and setuptools>=70.1")
+@pytest.mark.parametrize("kind", ["estimator,kernel,command", "composite,solver,source"])
+def test_several_kinds_install_register_and_pass_their_tests(tmp_path, kind):
+    if "estimator" in kind:
+        pytest.importorskip("sklearn", reason="estimators need scikit-learn")
+    assert main(["new-plugin", "My-Part", "--kind", kind, "--dir", str(tmp_path / "new")]) == 0
+    package, target = tmp_path / "new" / "My-Part", tmp_path / "site"
+    install(package, target)
+    done = run_tests(package, target)
+    assert done.returncode == 0, done.stdout
+    if "estimator" not in kind:
+        return
+    module = target / "my_part" / "estimator.py"
+    module.write_text(module.read_text() + "\n    def predict(self, X):\n        return 1 - super().predict(X)\n")
+    done = run_tests(package, target, "-k", "estimator")
+    assert done.returncode == 1 and "failed" in done.stdout
+
+
+def test_modules_of_several_kinds(tmp_path):
+    package = new_plugin("mdlearn-own", tmp_path, kind="kernel, estimator,command,kernel")
+    assert sorted(path.name for path in package.rglob("*.py")) == [
+        *("__init__.py", "command.py", "estimator.py", "kernel.py", "objective.py"),
+        *(f"test_mdlearn_own_{word}.py" for word in ("command", "estimator", "kernel", "objective")),
+    ]
+    texts = {path.name: path.read_text() for path in package.rglob("*") if path.is_file()}
+    assert all("$" not in text and text.endswith("\n") and not text.endswith("\n\n") for text in texts.values())
+    assert [text.count("requires_api = 1") for text in texts.values() if "requires_api" in text] == [1]
+    assert texts["__init__.py"].startswith('"""The objective, kernel and command own for mdlearn."""\n')
+    assert "from mdlearn_own.kernel import OwnKernel\n" in texts["__init__.py"]
+    assert "class OwnClassifier(MarginClassifier, objective=OwnObjective):" in texts["estimator.py"]
+    assert "scikit-learn" in texts["pyproject.toml"]
+
+
 @pytest.mark.parametrize("kind", WRONG)
 def test_names_of_every_kind(tmp_path, kind, capsys):
     """Nothing is left open in what is written, and a built-in name of the kind is refused."""
@@ -88,7 +122,14 @@ def test_names_of_every_kind(tmp_path, kind, capsys):
 
 def test_kinds_that_cannot_be(tmp_path, capsys):
     assert main(["new-plugin", "own", "--kind", "engine", "--dir", str(tmp_path)]) == 1
-    assert "one of objective, composite, solver, kernel, source, command; got 'engine'" in capsys.readouterr().err
+    known = "objective, composite, estimator, solver, kernel, source, command"
+    assert f"one of {known}; got 'engine'" in capsys.readouterr().err
+    assert main(["new-plugin", "own", "--kind", "objective,", "--dir", str(tmp_path)]) == 1
+    assert f"one of {known}; got ''" in capsys.readouterr().err
+    assert main(["new-plugin", "own", "--kind", "objective,composite", "--dir", str(tmp_path)]) == 1
+    assert "a composite is an objective, without a bias; leave out composite, or objective" in capsys.readouterr().err
+    assert main(["new-plugin", "svm", "--kind", "kernel,estimator", "--dir", str(tmp_path)]) == 1
+    assert "would make an objective 'svm', which exists" in capsys.readouterr().err
     assert main(["new-plugin", "own", "--kind", "solver", "--native", "--dir", str(tmp_path)]) == 1
     assert "leave out --native, or --kind solver" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
