@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from mdlearn.api import fit
 from mdlearn.driver.checked_engine import engine_takes_form
@@ -310,6 +311,21 @@ def check_features(objective: Any) -> None:
     )
 
 
+def check_sparse_rows(objective: Any) -> None:
+    """Check that CSR rows make the model of the same dense rows, or are refused in words."""
+    for settings in reference_kernels(objective):
+        X, y, counts = reference_sample(objective)
+        dense, S = reference_fit(objective, X, y, sample_weight=counts, **settings), csr_matrix(X)
+        told = f"{dense.objective}, {settings['kernel']} kernel, CSR rows: "
+        try:
+            sparse = reference_fit(objective, S, y, sample_weight=counts, **settings)
+        except (TypeError, ValueError) as error:
+            advice = "features.matrix() is dense or CSR; take both, or raise a ValueError that says 'dense'"
+            require("dense" in str(error), f"{told}{type(error).__name__}: {error}; {advice}")
+            continue
+        require_close((sparse, S), (dense, X), f"{told}the same dense rows make another model")
+
+
 CHECKS: tuple[Callable[[Any], None], ...] = (
     check_declaration,
     check_composite,
@@ -327,5 +343,6 @@ CHECKS: tuple[Callable[[Any], None], ...] = (
     check_model,
     check_three_classes,
     check_features,
+    check_sparse_rows,
 )
 """All checks, in the order in which they run."""

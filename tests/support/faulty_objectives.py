@@ -185,6 +185,18 @@ class ColumnsInDisorder(Faulty):
         return written(self, data, features, bias, signs=[np.where(data.codes == c, 1.0, -1.0) for c in (1, 2, 0)])
 
 
+class DenseAlone(Faulty):
+    """NumPy's norm takes no CSR rows."""
+
+    def form(self, data, features, bias, multiclass):
+        return written(self, data, features, bias, factor=1.0 + 0.0 * np.linalg.norm(data.X.matrix(), 2))
+
+
+class OtherWhereSparse(Faulty):
+    def form(self, data, features, bias, multiclass):
+        return written(self, data, features, bias, factor=2.0 if data.X.sparse else 1.0)
+
+
 FAULTS = (
     (checks.check_declaration, Capitals, "lower-case"),
     (checks.check_declaration, NoSummary, "summary needs to be one line"),
@@ -214,4 +226,6 @@ FAULTS = (
     (checks.check_model, ColumnPerClass, "2 columns for 2 classes, 1 is needed"),
     (checks.check_three_classes, OneColumn, "1 column for 3 classes, 3 are needed"),
     (checks.check_three_classes, ColumnsInDisorder, "column j of form"),
+    (checks.check_sparse_rows, DenseAlone, "Improper number of dimensions .*; features.matrix\\(\\) is dense or CSR"),
+    (checks.check_sparse_rows, OtherWhereSparse, "the same dense rows make another model"),
 )

@@ -27,7 +27,7 @@ class Net(Composite):
         d = features.width
         super().__init__(features, "none", 1, np.full(d, ridge), np.zeros(d))
         y = np.where(data.codes == 1, 1.0, -1.0)[:, None]
-        self.A, self.share, self.lam = y * features.matrix(), data.counts[:, None] / data.total, lam
+        self.A, self.share, self.lam = y * features.rows.block(slice(None)), data.counts[:, None] / data.total, lam
         self.at_zero = float(np.log(2.0))
 
     def at(self, W):
