@@ -220,7 +220,8 @@ def stored_objective(form: MarginForm, column: Column, point: Point, objective: 
     value, _, factor = primal(form, column, coef, point.intercept)
     if math.isinf(factor):
         return math.inf
-    return certain_point(form, column, *rounded(form, column, value, factor * coef, factor * point.intercept)).objective
+    held = rounded(form, column, value, factor * coef, factor * point.intercept)
+    return certain_point(form, column, *held[:3]).objective
 
 
 def _certified_signed_coefficients(column: Column, point: Point) -> np.ndarray:
@@ -262,7 +263,7 @@ def _certified_as_stored(
 
     `f` are the decision values of these coefficients or z the margins, where they are known.
     """
-    objective, coef, intercept = rounded(form, column, *found)
+    objective, coef, intercept, longer = rounded(form, column, *found)
     if coef is not found[1]:
         f = z = None
     unit = form.unit * column.unit
@@ -270,8 +271,8 @@ def _certified_as_stored(
     # What rounding may have taken from the objective, and added to the bound.
     unseen = unseen_rounding_share(tol)
     objective, coef, intercept, growth = certain_point(form, column, objective, coef, intercept, f, unseen, z)
-    if alpha is not None and growth != 1.0:
-        alpha = growth * alpha
+    if alpha is not None and longer * growth != 1.0:
+        alpha = longer * growth * alpha
     doubt = rounding_doubt_of_bound(form, proof.lower, proof.alpha, proof.element, unseen)
     doubt += rounding_doubt_of_balance(form, column, proof.alpha, intercept)
     if form.ridge == 0:

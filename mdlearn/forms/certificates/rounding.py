@@ -52,15 +52,15 @@ def to_type(values: np.ndarray, dtype: np.dtype[Any], towards_zero: bool = False
 
 def rounded(
     form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float
-) -> tuple[float, np.ndarray, float]:
-    """Rounded (objective, coef, intercept) as a model of the rows' type holds them, still in float64 arrays.
+) -> tuple[float, np.ndarray, float, float]:
+    """Rounded (objective, coef, intercept, growth) as a model of the rows' type holds them, still in float64 arrays.
 
     float64 rows cost nothing, float32 rows a pass or two: margins that met their thresholds miss some by rounding,
-    and where that is dear (C = inf, or large), coefficients a trace longer meet them again.
+    and where that is dear (C = inf, or large), coefficients a trace longer meet them again: by the factor `growth`.
     """
     dtype = form.features.dtype
     if dtype == np.float64:
-        return objective, coef, intercept
+        return objective, coef, intercept, 1.0
     growth, found = 1.0, []
     for _ in range(TRIED_LENGTHS):
         held = to_type(growth * np.append(coef, intercept), dtype).astype(np.float64)
@@ -71,15 +71,15 @@ def rounded(
             trial, moved, own = primal(form, column, shifted[:-1], float(shifted[-1]))
             if trial < value:
                 held, value, z, factor = shifted, trial, moved, own
-        found.append((factor, value, held))
+        found.append((factor, value, growth, held))
         dear = value - objective > LENGTHENED_LOSS * abs(objective)
         short = factor if column.hard else primal_growth_to_thresholds(column, z, MISS) if dear else 1.0
         if short == 1.0 or math.isinf(short):
             break
         growth *= short * (1.0 + float(np.finfo(dtype).eps))
     # Soft margins have factor 1.
-    _, value, held = min(found, key=lambda one: one[:2])
-    return value, held[:-1], float(held[-1])
+    _, value, growth, held = min(found, key=lambda one: one[:2])
+    return value, held[:-1], float(held[-1]), growth
 
 
 def unseen_rounding_share(tol: float) -> float:
