@@ -45,6 +45,9 @@ BLURRED_BOUND = 1e-10
 """Relative error of a bound from which it is computed anew."""
 OWN_FIRST = 1e-8
 """Gap down to which coefficients of an engine's own are certified before those that multipliers stand for."""
+MISSED_COEFFICIENT = 1e-6
+"""Difference between coefficients and what their dual ones make, as a share of the largest, from which a model has what
+these make. Rounding of steps on steep losses is no sum over rows; a small ridge lets it grow to the rest's size."""
 ONE_PASS_ROWS = 8000
 """Rows up to which one pass is cheaper than products by BLAS and a call for every value, from three columns on."""
 Proven = tuple[Dual, Solution]
@@ -142,7 +145,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
         proof, made_of = feasible_dual(form, column, point.beta, point.sigma), point.alpha.copy()
         own = _certified_own_point(form, column, point, proof, made_of, tol)
         if own.certificate.converged:
-            return _certified_with_coefficients(form, own, made_of, far=False)
+            return _certified_with_coefficients(form, column, (own, proof), made_of, tol, far=False)
         known = proof, _certified_by_representer(form, column, point, proof, tol)
     proof, solution = certify(form, column, point, tol) if known is None else known
     if point.coef is None or form.ridge == 0:
@@ -153,7 +156,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
         return solution
     assert solution.alpha is not None
     near = solution.alpha if point.alpha is None else point.alpha.copy()
-    return _certified_with_coefficients(form, own, near, far=point.alpha is None)
+    return _certified_with_coefficients(form, column, (own, proof), near, tol, far=point.alpha is None)
 
 
 def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
@@ -165,10 +168,24 @@ def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
     return own and form.ridge > 0 and isinstance(form.features, LinearFeatures)
 
 
-def _certified_with_coefficients(form: MarginForm, own: Solution, near: np.ndarray, far: bool) -> Solution:
-    """Certified solution of a margin form, with dual coefficients that make its coefficients, near given ones."""
-    coef = form.features.from_model(own.coef, own.alpha)
+def _certified_with_coefficients(
+    form: MarginForm, column: Column, known: tuple[Solution, Dual], near: np.ndarray, tol: float, far: bool
+) -> Solution:
+    """Certified solution of a margin form, with dual coefficients that make its coefficients, near given ones.
+
+    Coefficients that no dual ones make are those of the nearest, where these are as good: margins are the same.
+    """
+    own, proof = known
+    coef, regularized = form.features.from_model(own.coef, own.alpha), form.bias == "regularized"
     alpha = representer(form, near, coef, float(own.intercept), far=far, sharing=len(form.columns))
+    if alpha is not near and isinstance(form.features, LinearFeatures):
+        made, b = form.features.expand(alpha), float(alpha.sum()) if regularized else float(own.intercept)
+        if np.abs(made - coef).max() > MISSED_COEFFICIENT * np.abs(coef).max():
+            found = improved_primal(form, column, made, b)
+            grown = alpha if found[1] is made else _certified_grown_coefficients(alpha, made, found[1])
+            again = _certified_as_stored(form, column, found, proof, grown, tol)
+            if again.certificate.converged or again.certificate.objective <= own.certificate.objective:
+                return again
     held = form.features.to_model(coef, alpha)[1]
     return Solution(own.coef, own.intercept, held, own.beta, own.norm, own.certificate, own.at_limit, own.extras)
 

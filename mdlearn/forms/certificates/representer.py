@@ -18,6 +18,8 @@ SAME_ELEMENT = 1e-12
 EPS = float(np.finfo(float).eps)
 ROUNDED_SUM = 8.0
 """Units of eps that a sum over rows is known to: 4 were seen over 12,700 rows whose terms cancel."""
+LOST_SHARE = 1e-6
+"""Share of an element that rounding of the sum for given dual coefficients may make: beyond, the search begins at 0."""
 MOST_STEPS = 500
 """Most steps towards dual coefficients of a given element."""
 LONGEST_STEP = 1e30
@@ -76,6 +78,8 @@ def representer(
     rest, scale = target - start, _shared_by_representers(features, _representer_scale, bias)
     # A sum of alpha_i x_ij is known to a few eps |alpha| times the length of column j.
     enough: float = (ROUNDED_SUM * EPS) ** 2 * np.count_nonzero(scale) * float(alpha @ alpha)
+    if enough > LOST_SHARE**2 * float(scale @ np.square(target)):
+        alpha, start, rest, enough = np.zeros_like(alpha), np.zeros_like(target), target, 0.0
     if scale @ np.square(rest) <= enough:
         return alpha
     largest = np.maximum(np.abs(target), np.abs(start))  # the target may be 0
