@@ -240,17 +240,23 @@ class Hybrid(Solver):
     def _through_weaker(
         self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
-        """Where Newton steps begin: for squared hinges that are nearly a hard margin, at optima of weaker ones."""
+        """Where Newton steps begin: for squared hinges that are nearly a hard margin, at optima of weaker ones.
+
+        Places on the way are offered: it may be long, and each is worth more than w = 0.
+        """
         levels = newton_start.newton_start_losses(problem)
         if not levels:
             return (yield from self._begin(problem, shared, places))
         begun = yield from with_heartbeat(self._begin(levels[0], shared, HybridOffers(levels[0])), None)
         quadratic, sum_of_free = begun.problem.quadratic, begun.sum
         for one in (*levels[1:], problem):
+            problem.quadratic = one.quadratic = quadratic
+            here = SemismoothNewton(problem, begun.w, problem.caps, 0.0, begun.alpha)
+            here.iterated = begun.iterated
+            yield places.offered(here.objective, here.lower_bound, here.report)
             yield from newton_start.newton_steps_for_start(begun, newton_start.SAMPLE_GAP)
-            one.quadratic = quadratic
-            begun = SemismoothNewton(one, begun.w, one.caps, 0.0, begun.alpha)
-            begun.sum, begun.factored = sum_of_free, True
+            iterated, begun = begun.iterated, SemismoothNewton(one, begun.w, one.caps, 0.0, begun.alpha)
+            begun.sum, begun.factored, begun.iterated = sum_of_free, True, iterated
         return begun
 
     def _begin(

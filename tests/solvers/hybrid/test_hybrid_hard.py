@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -101,6 +102,23 @@ def test_squared_hinges_that_are_nearly_a_hard_margin(bias, monkeypatch):
     other = mdlearn.fit("lsvm", X, y, solver="newton", bias=bias, tol=1e-10)
     assert through == pytest.approx(newton_start.WEAKER) and model.certificate.converged
     assert model.certificate.objective == pytest.approx(other.certificate.objective, rel=2e-8)
+
+
+def test_places_on_the_way_through_weaker_losses_are_offered(monkeypatch):
+    """Steps on weaker losses may take seconds: a fit that ended among them gave w = 0 back."""
+
+    def endless(*_):
+        while True:
+            time.sleep(0.005)
+            yield None
+
+    rng = np.random.default_rng(0)
+    X = 100.0 * rng.standard_normal((1500, 120))
+    y = np.where((X[:, 0] > 0) ^ (rng.random(1500) < 0.05), 1, -1)
+    monkeypatch.setattr(newton_start, "newton_steps_for_start", endless)
+    with pytest.warns(mdlearn.ConvergenceWarning):
+        model = mdlearn.fit("lsvm", X, y, solver="hybrid", time_limit=0.5)
+    assert model.certificate.objective < 0.7 * 0.5 * 1500
 
 
 def test_the_sample_of_second_derivatives_has_those_that_bend_most():
