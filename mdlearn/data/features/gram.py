@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from mdlearn._solvers.known_rows import KnownRows
 from mdlearn._solvers.products import write_symmetric
 from mdlearn.data.features.kernel_rounding import kernel_half_roundings
 from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.distinct import EqualRows
 from mdlearn.data.rows.rows import Rows, steps
 
 BLOCK_OPERATIONS = 1 << 28
@@ -76,6 +78,7 @@ class GramRowsCache:
     memory: GramMemory = field(default_factory=GramMemory)
     reused: bool = False  # whether several fits, the points of a path, have them in common
     concurrent: bool = False  # whether several threads ask for values at the same time
+    merged: tuple[EqualRows, Any] | None = None  # groups of equal rows, and features of a row of each
 
 
 class GramRowMaker:

@@ -7,7 +7,7 @@ training rows, ``squared_norm`` |w|^2, and ``gram`` computes the Gram matrix in 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,7 @@ from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
-from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.rows.distinct import EqualRows, distinct, equal_rows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_rows
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
@@ -101,6 +101,21 @@ class KernelFeatures:
         """Note that several threads ask for values at the same time."""
         self._known.concurrent = True
 
+    def merged(self, beside: Sequence[np.ndarray]) -> tuple[EqualRows, KernelFeatures] | None:
+        """Groups of rows that are equal, with the numbers `beside` them, and features of a row of each.
+
+        Decision values are those of the groups from then on. None where such rows are few.
+        """
+        known = self._known
+        if known.merged is None or not all(map(known.merged[0].level, beside)):
+            groups = equal_rows(self.rows, beside)
+            if groups is None:
+                return None
+            known.merged = groups, KernelFeatures(self.rows.take(groups.where), self.kernel)
+        groups, features = known.merged
+        features._known.reused, features._known.concurrent = known.reused, known.concurrent
+        return groups, features
+
     @property
     def whole(self) -> bool:
         """Whether the whole Gram matrix is there."""
@@ -109,7 +124,9 @@ class KernelFeatures:
     @property
     def ready(self) -> bool:
         """Whether the Gram matrix, rows of it or products are there: a time limit can end a fit before that."""
-        return "gram" in self._store or self._known.rows is not None or bool(self._known.answers)
+        known = self._known
+        ready = "gram" in self._store or known.rows is not None or bool(known.answers)
+        return ready or (known.merged is not None and known.merged[1].ready)
 
     def most(self, alpha: np.ndarray) -> float:
         """Upper bound of |sum alpha_i phi(x_i)|^2 from k(x, x) alone; infinity where these are not known cheaply."""
@@ -133,6 +150,9 @@ class KernelFeatures:
         for asked, answer in self._known.answers:
             if np.array_equal(asked, coef):
                 return answer.copy()
+        if self._known.merged is not None and not self.whole:
+            groups, features = self._known.merged
+            return features.decision(groups.sums(coef))[groups.group]
         if "gram" not in self._store and self.n_rows**2 <= BLOCK_ENTRIES:
             # The whole is one block. It says more: its own rounding, the same of a point in every fit.
             if 2 * int(np.count_nonzero(coef)) >= self.n_rows:
@@ -294,13 +314,8 @@ class KernelFeatures:
 
     def most_blur(self, coef: np.ndarray) -> float:
         """Upper bound of `blur`, as if all rows had the length of the longest and most roundings."""
-        longest, share = self._most_blur
+        longest, share = float(self.lengths.max()), 2.0 * UNIT * float(self.roundings.max())
         return longest * longest * safe_sum(coef) * (share + self._known.deficit)
-
-    @kept
-    def _most_blur(self) -> tuple[float, float]:
-        """Largest length of a row, and largest share of an entry of the Gram matrix that rounding takes."""
-        return float(self.lengths.max()), 2.0 * UNIT * float(self.roundings.max())
 
     @kept
     def lengths(self) -> np.ndarray:
@@ -319,9 +334,16 @@ class KernelFeatures:
         """Upper bound of `haze`, as for `most_blur`."""
         return 0.5 * safe_sum(alpha) * self.most_blur(alpha)
 
-    @kept
+    @property
     def roundings(self) -> np.ndarray:
-        """Half of the roundings of an entry of the Gram matrix, row by row."""
+        """Half of the roundings of an entry of the Gram matrix, row by row: of the groups where these have values."""
+        if self._known.merged is not None and not self.whole:
+            groups, features = self._known.merged
+            return features.roundings[groups.group]
+        return self._roundings
+
+    @kept
+    def _roundings(self) -> np.ndarray:
         return kernel_half_roundings(*self.plainest()) if self.pair is None else self.pair.roundings()
 
     def corner(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:

@@ -68,6 +68,16 @@ class EqualRows(NamedTuple):
         """Return the sums of numbers of the rows over every group."""
         return np.bincount(self.group, v, self.where.shape[0])
 
+    def filled(self, v: np.ndarray, caps: np.ndarray) -> np.ndarray:
+        """Return the numbers of the groups shared out to their rows, one after the other up to its cap."""
+        order = np.argsort(self.group, kind="stable")
+        group, most = self.group[order], caps[order]
+        before, first = np.cumsum(most) - most, np.ones(group.shape[0], dtype=bool)
+        np.not_equal(group[1:], group[:-1], out=first[1:])
+        out = np.empty(caps.shape[0])
+        out[order] = np.clip(v[group] - (before - before[first][group]), 0.0, most)
+        return out
+
     def level(self, v: np.ndarray) -> bool:
         """Whether numbers of the rows are the same in all of a group."""
         return bool((v == v[self.where][self.group]).all())

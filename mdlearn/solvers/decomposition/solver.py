@@ -25,6 +25,7 @@ from mdlearn.solvers.decomposition.rounds import (
     most_rows_of_whole_rounds,
 )
 from mdlearn.solvers.decomposition.variance import VarianceRounds, whole_bound_pays
+from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows, prepare_on_equal_rows
 from mdlearn.solvers.systems.operations import (
     GENTLE_LOSS,
     MATRIX_ROWS,
@@ -163,10 +164,19 @@ class KernelDecomposition(Solver):
         whole = most_rows_of_whole_rounds(cache, float(np.dtype(tiles.dtype).itemsize), pays)
         return DecompositionKernel(tiles, constant, factor, cache, whole)
 
+    def prepare_next(
+        self, form: MarginForm, options: dict[str, Any], before: Any, left: int
+    ) -> Generator[None, None, Any]:
+        """Return the same for groups of equal rows, where rows are equal."""
+        groups = yield from prepare_on_equal_rows(self, form, options, before, left)
+        return (yield from self.prepare(form, options)) if groups is None else groups
+
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Offer a place per round; its report takes the drift from the decision values."""
+        if isinstance(shared, KernelOnEqualRows):
+            return (yield from shared.iterate(self, column, options, rng))
         make = partial(_rounds, form, shared, rng)
         rounds = yield from grow_to_all_rows(form, column, make, rng, form.features.n_rows <= shared.whole_rows)
         assert isinstance(form.features, KernelFeatures)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.rows.distinct import EqualRows
-from mdlearn.forms.margin import Column
+from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.proof import Start
-from mdlearn.solvers.report import Report
+from mdlearn.solvers.base import Solver, Steps
+from mdlearn.solvers.report import Offer, Report
+
+MOST_MERGED_ENTRIES = 1 << 22
+"""Entries of rows up to which a search for equal ones takes no time that Ctrl-C could be late by."""
 
 
 def column_of_equal_rows(column: Column, equal: EqualRows) -> Column:
@@ -31,3 +38,82 @@ def report_of_all_rows(column: Column, equal: EqualRows, make: Callable[[], Repo
     beta = np.minimum(point.beta[:, group] * share, column.caps)
     alpha = None if point.alpha is None else point.alpha[group] * share
     return replace(report, point=replace(point, beta=beta, sigma=point.sigma[group] * share, alpha=alpha))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelOnEqualRows:
+    """Kernel problem over groups of equal rows, which an engine solves in the place of that over all rows.
+
+    Attributes
+    ----------
+    equal : EqualRows
+        Rows that are equal, labels of all columns included.
+    form : MarginForm
+        The problem over one row of each group, as heavy as all of it.
+    shared : object
+        What the engine has prepared for it.
+    """
+
+    equal: EqualRows
+    form: MarginForm
+    shared: Any
+
+    def iterate(self, solver: Solver, column: Column, options: dict[str, Any], rng: np.random.Generator) -> Steps:
+        """Yield the reports of an engine on the groups of a column as those of all rows."""
+        groups = column_of_equal_rows(column, self.equal)
+        if groups.start is not None:
+            groups = groups.with_start(replace(groups.start, coef=self.equal.sums(groups.start.coef)))
+        steps = solver.iterate(self.form, groups, self.shared, options, rng)
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as done:
+                return done.value
+            if isinstance(step, Offer):
+                step = Offer(partial(self._report, column, step.make), step.gap, step.seconds)
+            elif step is not None:
+                step = self._report(column, partial(replace, step))
+            yield step
+
+    def _report(self, column: Column, make: Callable[[], Report]) -> Report:
+        """Make a report, with the multipliers of groups among their rows."""
+        report = make()
+        return replace(report, point=self._point(column, report.point))
+
+    def _point(self, column: Column, point: Point) -> Point:
+        """Return a point of groups as one of all rows: hinges of one after the other, all else by weight."""
+        equal, group = self.equal, self.equal.group
+        weights = equal.sums(column.counts)[group]
+        share = np.divide(column.counts, weights, out=np.zeros_like(weights), where=weights > 0)
+        beta = np.empty(column.caps.shape)
+        for own, whole, caps, term in zip(beta, point.beta, column.caps, column.terms):
+            by_turns = term.kind == "hinge" and not np.isinf(caps).any()
+            own[:] = equal.filled(whole, caps) if by_turns else np.minimum(whole[group] * share, caps)
+        losses = column.y * (column.sides @ beta)
+        of_groups = column.y[equal.where] * (column.sides @ point.beta)
+
+        def coefficients(v: np.ndarray | None) -> np.ndarray | None:
+            return None if v is None else (v - of_groups)[group] * share + losses
+
+        return Point(
+            beta, point.sigma[group] * share, coefficients(point.coef), point.intercept, coefficients(point.alpha)
+        )
+
+
+def prepare_on_equal_rows(
+    solver: Solver, form: MarginForm, options: dict[str, Any], before: Any, left: int
+) -> Generator[None, None, KernelOnEqualRows | None]:
+    """Prepare an engine for the groups of equal rows of a kernel problem, as `Solver.prepare_next`; None: few are."""
+    features = form.features
+    if not isinstance(features, KernelFeatures) or features.rows.n_entries > MOST_MERGED_ENTRIES:
+        return None
+    if form.by_row or form.offsets or features.whole or features.pair is not None or not features.kernel.plain:
+        return None
+    merged = features.merged([one.y for one in form.columns])
+    if merged is None:
+        return None
+    equal, some = merged
+    columns = tuple(column_of_equal_rows(one, equal) for one in form.columns)
+    groups = MarginForm(some, columns, form.bias, form.ridge, form.unit)
+    before = before.shared if isinstance(before, KernelOnEqualRows) else None
+    return KernelOnEqualRows(equal, groups, (yield from solver.prepare_next(groups, options, before, left)))
