@@ -35,6 +35,7 @@ from mdlearn.solvers.newton_cg.stored_tiles import (
     stored_tile_bytes,
     storing_pays,
 )
+from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows, prepare_on_equal_rows
 from mdlearn.solvers.systems.operations import (
     GENTLE_LOSS,
     MATRIX_ROWS,
@@ -130,15 +131,24 @@ class NewtonCG(Solver):
         kept = SquaredTiles(held, tiles.weights) if isinstance(tiles, SquaredTiles) else held
         return NewtonSystemKernel(kept, diagonal, L, constant, tiles if rounded else None)
 
+    def prepare_next(
+        self, form: MarginForm, options: dict[str, Any], before: Any, left: int
+    ) -> Generator[None, None, Any]:
+        """Return the same for groups of equal rows, where rows are equal."""
+        groups = yield from prepare_on_equal_rows(self, form, options, before, left)
+        return (yield from self.prepare(form, options)) if groups is None else groups
+
     def iterate(
         self,
         form: MarginForm,
         column: Column,
-        shared: NewtonSystemKernel,
+        shared: NewtonSystemKernel | KernelOnEqualRows,
         options: dict[str, Any],
         rng: np.random.Generator,
     ) -> Steps:
         """Offer an iterate per step."""
+        if isinstance(shared, KernelOnEqualRows):
+            return (yield from shared.iterate(self, column, options, rng))
         squared = all(t.kind == "squared" for t in column.terms)
         loss: SquaredTerms | SmoothLosses = SquaredTerms(column) if squared else SmoothLosses(column)
         current = NewtonCGIterate(form, column, loss, shared)

@@ -9,6 +9,8 @@ import mdlearn
 from mdlearn.data.rows.distinct import EqualRows
 from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows
 
+CASES = [("svm", {"C": 0.7}), ("ldm", {"C": 0.7, "lambda1": 5.0, "lambda2": 2.0}), ("lsvm", {"nu": 2.0})]
+
 
 def repeated(m=900, values=3, classes=2, seed=0):
     """Rows of which 27 differ, and labels that differ in equal rows, too."""
@@ -35,10 +37,15 @@ def fitted(name, X, y, **given):
     return mdlearn.fit(name, X, y, kernel="rbf", gamma=0.5, bias="free", tol=1e-9, **given)
 
 
-@pytest.mark.parametrize("solver", ["cd", "decomposition"])
 @pytest.mark.parametrize(
-    ("name", "params"),
-    [("svm", {"C": 0.7}), ("ldm", {"C": 0.7, "lambda1": 5.0, "lambda2": 2.0}), ("lsvm", {"nu": 2.0})],
+    ("name", "params", "solver"),
+    [
+        *((name, params, solver) for name, params in CASES for solver in ("cd", "decomposition")),
+        ("lssvm", {}, "direct"),
+        ("lssvm", {}, "newton-cg"),
+        ("lsldm", {}, "direct"),
+        ("lsvm", {"nu": 2.0}, "newton-cg"),
+    ],
 )
 def test_engines_solve_for_groups(name, params, solver, group_counts):
     X, y = repeated()
