@@ -15,7 +15,7 @@ if tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 6):
         f"mdlearn.sklearn needs scikit-learn >= 1.6, here is {sklearn.__version__}; pip install 'mdlearn[sklearn]'"
     )
 
-from mdlearn.sklearn.any_objective import MarginClassifier, MarginRegressor
+from mdlearn.sklearn.any_objective import MarginClassifier, MarginEstimator, MarginRegressor
 from mdlearn.sklearn.base import EstimatorConvergenceWarning
 from mdlearn.sklearn.kernel_classifiers import (
     L3SVMClassifier,
@@ -42,6 +42,7 @@ __all__ = [
     "MLRClassifier",
     "MMLRClassifier",
     "MarginClassifier",
+    "MarginEstimator",
     "MarginRegressor",
     "SVMClassifier",
     "ULDMClassifier",

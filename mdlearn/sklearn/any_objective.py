@@ -1,4 +1,4 @@
-"""Kernel estimators for scikit-learn of any objective by name: of classes, and of regression."""
+"""Kernel estimators for scikit-learn of any objective by name: of classes, of regression, and of other tasks."""
 
 from __future__ import annotations
 
@@ -161,3 +161,110 @@ class MarginRegressor(DeclaredParams, RegressorMixin, KernelEstimator):
     def _own(self) -> dict[str, Any]:
         """Hyper-parameters as given."""
         return param_entries(self.params, "params")
+
+
+@documented_estimator
+class MarginEstimator(DeclaredParams, KernelEstimator):
+    """Kernel estimator by any objective whose task is neither classes nor regression, such as one class or an order.
+
+    Plugins bring these tasks. `predict` and `score` are those of the model: what they mean is the task's business.
+    Where that has rows alone, y may be None.
+    A subclass ``class Mine(MarginEstimator, objective=Objective)`` has its objective's hyper-parameters as its own.
+
+    Parameters
+    ----------
+    objective : str, Objective class or instance
+        See `mdlearn.list_objectives`.
+    params : mapping, optional
+        Hyper-parameters of the objective by name; searched over as ``params__NAME``.
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+
+    Examples
+    --------
+    >>> import mdlearn
+    >>> from mdlearn.extend import HingeTerm, Model, Task, Terms
+    >>> from mdlearn.sklearn import MarginEstimator
+    >>> class LevelModel(Model):
+    ...     task = "level"
+    ...
+    ...     def predictions(self, f):
+    ...         return f >= 0.5
+    >>> class Level(mdlearn.Objective):
+    ...     name, parameters, task = "level", {}, Task("none", LevelModel)
+    ...
+    ...     def terms(self, params, total):
+    ...         return Terms(loss=(HingeTerm(1.0, power=2),))
+    >>> MarginEstimator(Level).fit([[1.0], [1.2]]).predict([[1.1], [-3.0]])
+    array([ True, False])
+    """
+
+    objective: Any = field(kw_only=False)
+    params: Mapping[str, Any] | None = None
+
+    def _task(self) -> Any:
+        """The objective; ValueError for one that another estimator is for."""
+        found = find("objective", self.objective)
+        task = task_of(found)
+        if task.by_class or task.built_in:
+            other = "MarginClassifier" if task.by_class else "MarginRegressor"
+            raise ValueError(f"MarginEstimator is for other tasks; {found.name!r} is one of {task.name}, take {other}")
+        return found
+
+    def _own(self) -> dict[str, Any]:
+        """Hyper-parameters as given."""
+        return param_entries(self.params, "params")
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Rows in scikit-learn's words, and y as it is for the task to read; scikit-learn hands one to all."""
+        return self._rows(X, reset=True), None if task_of(self._task()).y == "none" else y
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit and certify.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            Training rows, as other estimators take them.
+        y : array-like of shape (m,), optional
+            What the task reads; not looked at where it has rows alone.
+        sample_weight : array-like of shape (m,), optional
+            Repetition counts >= 0: an integer weight equals repeated rows.
+
+        Returns
+        -------
+        estimator
+            This one.
+        """
+        return super().fit(X, y, sample_weight)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._fitted.decision_function(self._rows(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the score of the model, larger where better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,), optional
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(self._fitted.score(self._rows(X), y, sample_weight))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import pytest
 
 pytest.importorskip("sklearn", reason="estimators need scikit-learn")
 
+from documents import EXAMPLES
 from regression_cases import Tube
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mdlearn.sklearn as ms
 
+# A module that pickle finds: what is checked is copied by it.
+sys.modules["novelty_example"] = novelty_example = ModuleType("novelty_example")
+exec(EXAMPLES["task"], vars(novelty_example))
 ESTIMATORS = [
     ms.LDMClassifier(),
     ms.SVMClassifier(),
@@ -25,6 +32,7 @@ ESTIMATORS = [
     ms.L3SVMClassifier(),
     ms.MarginClassifier(),
     ms.MarginRegressor(),
+    ms.MarginEstimator(novelty_example.Novelty),
     ms.LandmarkTransformer(),
     # Other ways through the code than the defaults'.
     ms.LDMClassifier(kernel="rbf"),

@@ -92,6 +92,24 @@ def test_estimators_of_one_objective_that_cannot_be():
         type("Odd", (ms.MarginClassifier,), {}, objective=Tube)().fit(X, y)
 
 
+def test_an_estimator_of_another_task(monkeypatch):
+    """Rows without labels: as the model has it, in searches, and under names of its own."""
+    names = {"__name__": "example"}
+    exec(EXAMPLES["task"], names)
+    objective = names["Novelty"]
+    own = type("Novel", (ms.MarginEstimator,), {}, objective=objective)
+    model = mdlearn.fit(objective, X + 1.0, None, kernel="rbf", C=3.0, tol=1e-10)
+    for one in (ms.MarginEstimator(objective, kernel="rbf", params={"C": 3.0}), own(kernel="rbf", C=3.0)):
+        one.fit(X + 1.0)
+        assert np.array_equal(one.predict(X), model.predict(X)) and one.score(X) == model.score(X)
+        assert np.array_equal(one.decision_function(X), model.decision_function(X))
+    search = GridSearchCV(own(kernel="rbf"), {"C": [1e-6, 3.0]}, cv=3).fit(X + 1.0)
+    assert search.best_params_ == {"C": 3.0}
+    for other, told in (("svm", "classification, take MarginClassifier"), (Tube, "regression, take MarginRegressor")):
+        with pytest.raises(ValueError, match=rf"is for other tasks; '\w+' is one of {told}$"):
+            ms.MarginEstimator(other).fit(X, y)
+
+
 def test_regression_is_refused():
     with pytest.raises(ValueError, match="needs an objective of classes; 'tube' is one of regression"):
         ms.MarginClassifier(Tube).fit(X, y)
