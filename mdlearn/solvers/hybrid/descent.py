@@ -46,6 +46,8 @@ ORDER_SEED = 0x9E3779B97F4A7C15
 DIGITS_TO_COME, MORE_PER_DIGIT = 0.6, 0.25
 """Digits that are taken to be wanted beyond a place, whose price a metric must not exceed, and more of them for each
 that is there: 0.85 to 1 of the time of one digit on a9a and mushroom at C = 0.01 and 0.1, gaps of 1e-4 to 1e-6."""
+METRIC_SURVEYS = 2
+"""Surveys that a metric is taken to need until it has brought what it is for."""
 SWEEPS_TO_STEP = 10
 """Sweeps after which a face step with a variance follows an earlier one, whatever it costs: what is late is the primal,
 which the pace of the bound does not tell."""
@@ -79,10 +81,12 @@ class HybridDescent:
         That of a variance term, once it is made.
     metric : MetricPasses or None
         Passes in its metric, once these have begun.
+    tol : float
+        Gap that is asked for, 0 where none is known.
     """
 
-    def __init__(self, problem: LossColumn, make_quadratic: Quadratics) -> None:
-        self.problem, self.make_quadratic = problem, make_quadratic
+    def __init__(self, problem: LossColumn, make_quadratic: Quadratics, tol: float = 0.0) -> None:
+        self.problem, self.make_quadratic, self.tol = problem, make_quadratic, tol
         self.quadratic: LossColumnQuadratic | None = None
         rows, m, d = problem.stored, problem.n_rows, problem.stored.shape[1]
         border = float(problem.rows.constant)
@@ -226,10 +230,24 @@ class HybridDescent:
         if self.metric is not None or self.sweeps < FIRST_SWEEPS or not has_metric(self.problem):
             return False
         price = self.price_of_metric + self.ascent.n_free * price_of_whitened_metric(self.problem)
-        far = abs(self.objective - self.lower_bound)  # margins at visits can say less than the bound does
-        gap = self.problem.column.relative_gap(self.lower_bound + far, self.lower_bound)
-        digits = DIGITS_TO_COME - MORE_PER_DIGIT * math.log10(max(gap, sys.float_info.epsilon))
-        return face_pays or price <= min(self.operations, digits * self.steady_price)
+        surveys = METRIC_SURVEYS * SURVEY_PRICE * self._price_of_sweep()
+        cheap = price <= self.operations and price + surveys <= self._digits_to_come() * self.steady_price
+        return face_pays or cheap
+
+    def _price_of_sweep(self) -> float:
+        return self.problem.n_rows * (2.0 * self.entries + VISIT_OPERATIONS)
+
+    def _digits_to_come(self) -> float:
+        """Digits by which the gap is to fall still: those that are taken to be wanted where no tolerance is known."""
+        gap = self._relative_gap()
+        if self.tol > 0:
+            return math.log10(max(gap, self.tol) / self.tol)
+        return DIGITS_TO_COME - MORE_PER_DIGIT * math.log10(max(gap, sys.float_info.epsilon))
+
+    def _relative_gap(self) -> float:
+        """Relative gap: margins at visits can say less than the bound does, and that is how far they are off then."""
+        far = abs(self.objective - self.lower_bound)
+        return self.problem.column.relative_gap(self.lower_bound + far, self.lower_bound)
 
     def _begin_metric(self) -> Generator[None, None, None]:
         """Go on with the coefficients of the multipliers of the loss, and the best ones of the variance."""
@@ -278,8 +296,7 @@ class HybridDescent:
         """Whether multipliers of a variance go along with a face step: not with the first, which may be enough."""
         if not self.varies_along or not self.paid:
             return False
-        far = abs(self.objective - self.lower_bound)
-        return self.problem.column.relative_gap(self.lower_bound + far, self.lower_bound) <= VARIED_FACE_GAP
+        return self._relative_gap() <= VARIED_FACE_GAP
 
     def _varied_face_step(self) -> Generator[None, None, None]:
         """Go to the optimum over the multipliers between their bounds and those of the variance, and survey the rows.

@@ -223,11 +223,11 @@ class Hybrid(Solver):
         places = HybridOffers(problem, to_all_rows)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
         if narrow and not (column.kappa > 0 and narrow_whitening_pays(problem, len(form.columns))):
-            return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places), places, tol)
-        return _hybrid_newton_steps(self._wide(form, problem, shared, places), places, tol)
+            return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places, tol), places, tol)
+        return _hybrid_newton_steps(self._wide(form, problem, shared, places, tol), places, tol)
 
     def _wide(
-        self, form: MarginForm, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
+        self, form: MarginForm, problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton]:
         """Where Newton steps over rows of many columns begin."""
         if problem.column.terms[0].kind == "logistic":
@@ -235,10 +235,10 @@ class Hybrid(Solver):
             return (yield from newton_start.logistic_newton_start(problem))
         if whitening_pays(problem, len(form.columns)):
             problem = yield from whitened_column(problem, shared)
-        return (yield from self._through_weaker(problem, shared, places))
+        return (yield from self._through_weaker(problem, shared, places, tol))
 
     def _through_weaker(
-        self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
+        self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: for squared hinges that are nearly a hard margin, at optima of weaker ones.
 
@@ -246,8 +246,8 @@ class Hybrid(Solver):
         """
         levels = newton_start.newton_start_losses(problem)
         if not levels:
-            return (yield from self._begin(problem, shared, places))
-        begun = yield from with_heartbeat(self._begin(levels[0], shared, HybridOffers(levels[0])), None)
+            return (yield from self._begin(problem, shared, places, tol))
+        begun = yield from with_heartbeat(self._begin(levels[0], shared, HybridOffers(levels[0]), 0.0), None)
         quadratic, sum_of_free = begun.problem.quadratic, begun.sum
         for one in (*levels[1:], problem):
             problem.quadratic = one.quadratic = quadratic
@@ -260,7 +260,7 @@ class Hybrid(Solver):
         return begun
 
     def _begin(
-        self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
+        self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: at a start, at a sample's solution, or where coordinate ascent leaves off."""
         column, begun = problem.column, None
@@ -271,7 +271,7 @@ class Hybrid(Solver):
             begun = yield from newton_start.newton_start_from_samples(problem)
         if begun is not None:
             return begun
-        descent = HybridDescent(problem, partial(shared.quadratic, column))
+        descent = HybridDescent(problem, partial(shared.quadratic, column), tol)
         yield from sweep_until_newton(descent, places.offered)
         if sweeps_alone(problem):
             raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
@@ -296,14 +296,14 @@ def _equal_rows(form: MarginForm) -> EqualRows | None:
 
 
 def _hybrid_narrow_steps(
-    problem: LossColumn, shared: LossColumnParts, places: HybridOffers
+    problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
 ) -> Generator[Report | Offer | None, Any, NarrowSteps]:
     """Where compiled steps over narrow rows begin: at a start, at 0, or where sweeps leave off."""
     column, begun = problem.column, None
     if column.terms[0].kind == "logistic":
         return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free")
     if sweeps_beat_narrow_steps(problem):
-        descent = HybridDescent(problem, partial(shared.quadratic, column))
+        descent = HybridDescent(problem, partial(shared.quadratic, column), tol)
         yield from sweep_until_newton(descent, places.offered)
         begun = newton_start.newton_start_after_sweeps(descent)
     return NarrowHinges(problem, shared.narrow, begun)

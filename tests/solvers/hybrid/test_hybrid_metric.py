@@ -104,9 +104,14 @@ def test_the_metric_waits_for_what_it_costs():
     descent.price_of_metric = descent.operations - price - 1.0
     digits = -np.log10(abs(descent.objective - descent.lower_bound) / abs(descent.objective))
     assert 0.5 < digits < 16
-    for share, due in ((1.01, True), (0.99, False)):
-        descent.steady_price = share * (descent.operations - 1.0) / (0.6 + 0.25 * digits)
-        assert bool(descent._metric_is_due(False)) is due
+    surveys = 0.8 * problem.n_rows * (2.0 * descent.entries + 24.0)
+    for tol, to_come in ((0.0, 0.6 + 0.25 * digits), (10.0 ** -(digits + 0.8), 0.8), (1e-14, 14.0 - digits)):
+        descent.tol = tol
+        for share, due in ((1.01, True), (0.99, False)):
+            descent.steady_price = share * (descent.operations - 1.0 + surveys) / to_come
+            assert bool(descent._metric_is_due(False)) is due
+    descent.tol, descent.steady_price = 1.0, 1e30
+    assert not descent._metric_is_due(False)
     assert descent._metric_is_due(True)
     assert metric.metric_fits(20000, 124)
     assert not metric.metric_fits(20000, metric.METRIC_COLUMNS + 1)
