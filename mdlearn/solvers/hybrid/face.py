@@ -6,15 +6,18 @@ goes to its optimum within the bounds: a multiplier that meets a bound stays the
 the inverse (Goldfarb and Idnani, "A numerically stable dual method for solving strictly convex quadratic programs",
 1983, on such updates).
 
-Beside a variance over wide rows the multipliers of this go along, near the optimum: those of the face alone lead a
+Beside a variance over CSR rows the multipliers of this go along, near the optimum: those of the face alone lead a
 little way, since both push the same few directions. Coefficients come from conjugate gradients on the matrix of the
-variance, preconditioned by the same factor.
+variance, preconditioned by the same factor. Those of the variance expect all of the step: where bounds cut it, it is
+made again without the rows that have met one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -35,40 +38,48 @@ MOST_BOUNDS = 30
 """Bounds that one step meets at most: many more say that sweeps have not found the face yet."""
 FACE_TRACE = 1e-10
 """What is added to the diagonal of the Gram matrix, relative to its largest entry: rows may be equal."""
-VARIED_FACE_GAP = 0.1
-"""Relative gap up to which multipliers of a variance go along with a face: further off they meet too many bounds."""
+VARIED_FACE_GAP, FIRST_VARIED_FACE_GAP = 0.1, 5e-3
+"""Relative gap up to which multipliers of a variance go along with a face, after the first step and for it: further off
+they meet too many bounds."""
 VARIED_FACE_PROXIMITY = 0.3
 """What is added to the diagonal then, in mean distances of margins from the kink per mean multiplier: without it few
 rows take all of the step, which ends at once. On reuters_moneyfx at C = 1 and 10 one step takes 1.5 to 2.5 digits."""
+VARIED_FACE_PASSES = 10.0
+"""Operations of its passes over all rows, per entry of these: as many, and each takes the time of one operation."""
+VARIED_FACE_CUT = 0.9
+"""Share of such a step that bounds leave at least, or it is made again without the rows that have met them."""
 VARIED_FACE_RESIDUAL, MOST_VARIED_FACE_ITERATIONS = 0.1, 30
 """Share of the slope that its conjugate gradients leave, and their most iterations: 3 to 12 are usual."""
 
 
 def price_of_face_step(problem: LossColumn) -> Callable[[int], float]:
     """Price of a face step of the hybrid solver in operations on entries, by the number of its multipliers."""
-    rows, n = problem.stored, problem.width
-    per_row = rows.n_entries / problem.n_rows
-    dense = has_metric(problem) or not isinstance(rows, CsrRows)
+    return partial(_price_of_face, problem, has_metric(problem) or not isinstance(problem.stored, CsrRows))
 
-    def price(face: int) -> float:
-        if not 0 < face <= min(LARGEST_FACE, FACE_PER_COLUMN * n):
-            return math.inf
-        order = float(face)
-        if dense:
-            outer = LARGE_MATRIX_OPERATION * order * order * n
-        else:
-            outer = 0.5 * order * per_row * min(order, per_row)
-        passes = 4.0 * order * (n if dense else per_row)
-        return (
-            FACE_OVERHEAD + passes + outer + (LARGE_MATRIX_OPERATION + SMALL_MATRIX_OPERATION / order) * order**3 / 3.0
-        )
 
-    return price
+def price_of_varied_face_step(problem: LossColumn) -> Callable[[int], float]:
+    """Price of one that takes multipliers of a variance along, over CSR rows as they are."""
+    passes = VARIED_FACE_PASSES * problem.stored.n_entries
+    return lambda face: passes + _price_of_face(problem, False, face)
+
+
+def _price_of_face(problem: LossColumn, dense: bool, face: int) -> float:
+    n, per_row = problem.width, problem.stored.n_entries / problem.n_rows
+    if not 0 < face <= min(LARGEST_FACE, FACE_PER_COLUMN * n):
+        return math.inf
+    order = float(face)
+    if dense:
+        outer = LARGE_MATRIX_OPERATION * order * order * n
+    else:
+        outer = 0.5 * order * per_row * min(order, per_row)
+    passes = 4.0 * order * (n if dense else per_row)
+    factor = (LARGE_MATRIX_OPERATION + SMALL_MATRIX_OPERATION / order) * order**3 / 3.0
+    return FACE_OVERHEAD + passes + outer + factor
 
 
 def takes_variance_along(problem: LossColumn) -> bool:
-    """Whether multipliers of a variance go along with a face step of the hybrid solver: over CSR rows, no metric."""
-    return problem.column.kappa > 0 and isinstance(problem.stored, CsrRows) and not has_metric(problem)
+    """Whether multipliers of a variance go along with a face step of the hybrid solver: over CSR rows."""
+    return problem.column.kappa > 0 and isinstance(problem.stored, CsrRows)
 
 
 class FaceStep:
@@ -139,6 +150,15 @@ class FaceStep:
         return length
 
 
+@dataclass(eq=False)
+class VariedFacePlace:
+    """Place of the iterations for a change d of the coefficients: R d, (A - I) d, and the slope that is left."""
+
+    ahead: np.ndarray
+    varied: np.ndarray
+    slope: np.ndarray
+
+
 class VariedFaceStep(FaceStep):
     """Step to the optimum over the multipliers of a face and those of a variance term, by rows as they are.
 
@@ -155,55 +175,101 @@ class VariedFaceStep(FaceStep):
         self.problem, self.face, self.spread, self.shift = problem, face, spread, np.zeros_like(spread)
 
     def ascend_with_variance(self, w: np.ndarray) -> Generator[None, None, None]:
-        """Set changes and shift from coefficients w of the multipliers, and what coefficients get of these."""
-        problem, column = self.problem, self.problem.column
-        z = problem.margins(w)
-        slope = problem.kink - z[self.face] - self.softness * self.beta
-        total = float(self.beta.sum())
-        distance = float(np.abs(problem.kink - z[self.face]).sum())
-        L = yield from self.factor(VARIED_FACE_PROXIMITY * distance / total)
+        """Set changes and shift from coefficients w of the multipliers, and what coefficients get of these.
+
+        Where bounds cut the step, multipliers that meet one stay there, and iterations go on without their rows.
+        """
+        z = self.problem.margins(w)
+        slope = self.problem.kink - z[self.face] - self.softness * self.beta
+        distance = float(np.abs(self.problem.kink - z[self.face]).sum())
+        L = yield from self.factor(VARIED_FACE_PROXIMITY * distance / float(self.beta.sum()))
         if L is None:
             return
-        ahead = yield from self._coefficients(L, slope, problem.adjoint(column.spread(z) - self.spread))
-        self.shift = column.spread(z + problem.margins(ahead)) - self.spread
-        pushed = problem.adjoint(self.shift)
-        self.change = self.within_bounds(L, slope - self.margins(pushed))
-        self.moved = self.rows.adjoint(self.y * self.change) + pushed
+        solve = partial(cholesky.cholesky_solve, L)
+        pull = self.problem.adjoint(self.problem.column.spread(z) - self.spread)
+        ahead, varied = self._varied(self._of_face(solve(slope)))
+        yield
+        place = VariedFacePlace(ahead, varied, varied - pull)
+        yield from self._iterate(place, solve, np.ones_like(slope))
+        self.change = self.within_bounds(L, slope - self.margins(pull - place.varied))
+        rise, bend = self._follow(place, z, slope, pull)
+        reached = self.beta + self.change
+        inside = (reached > 0) & (reached < self.caps)
+        if not rise >= VARIED_FACE_CUT * bend and not inside.all():
+            yield from self._go_on_inside(place, solve, inside, slope, pull)
+            rise, bend = self._follow(place, z, slope, pull)
+        self.shift *= self.shorten(rise, bend)
+
+    def _go_on_inside(
+        self,
+        place: VariedFacePlace,
+        solve: Callable[[np.ndarray], np.ndarray],
+        inside: np.ndarray,
+        slope: np.ndarray,
+        pull: np.ndarray,
+    ) -> Generator[None, None, None]:
+        """Go on from a place with the changes of multipliers outside as they are: the rows inside are the face."""
+        met = np.flatnonzero(~inside)
+        units = np.zeros((slope.shape[0], met.shape[0]))
+        units[met, np.arange(met.shape[0])] = 1.0
+        columns = solve(units)
+        try:
+            corner = yield from cholesky.cholesky(columns[met])
+        except cholesky.NotPositiveDefinite:
+            return
+
+        def solve_inside(x: np.ndarray) -> np.ndarray:
+            y = solve(inside * x)
+            return y - columns @ cholesky.cholesky_solve(corner, y[met])
+
+        fixed = np.where(inside, 0.0, self.change)
+        left = np.where(inside, 0.0, (slope - place.ahead[self.face]) / self.ridge - fixed)
+        place.slope = place.slope + self._of_face(left)
+        yield from self._iterate(place, solve_inside, inside)
+        step = solve_inside(slope - self.margins(pull - place.varied + self._of_face(fixed)))
+        self.change = np.where(inside, np.clip(self.beta + step, 0.0, self.caps) - self.beta, fixed)
+
+    def _follow(
+        self, place: VariedFacePlace, z: np.ndarray, slope: np.ndarray, pull: np.ndarray
+    ) -> tuple[float, float]:
+        """Set shift and what coefficients get; return the dual's slope along both changes, and its bend."""
+        column = self.problem.column
+        self.shift = column.spread(z + place.ahead) - self.spread
+        self.moved = self._of_face(self.change) + pull - place.varied
         stiffness = np.divide(1.0 / column.kappa, column.counts, out=np.zeros_like(z), where=column.counts > 0)
         rise = float(slope @ self.change) - float((z + stiffness * self.spread) @ self.shift)
         bend = float((self.softness * self.change) @ self.change) + float((stiffness * self.shift) @ self.shift)
-        bend += float(self.moved @ self.moved)
-        length = self.shorten(rise, bend)
-        self.shift *= length
+        return rise, bend + float(self.moved @ self.moved)
 
-    def _coefficients(self, L: np.ndarray, slope: np.ndarray, pull: np.ndarray) -> Generator[None, None, np.ndarray]:
-        """Change d of coefficients at the optimum without bounds: A d - R_F'p = pull, R_F d + ridge p = slope.
+    def _of_face(self, u: np.ndarray) -> np.ndarray:
+        """R_F'u."""
+        return self.rows.adjoint(self.y * u)
+
+    def _varied(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R x and (A - I) x."""
+        z = self.problem.margins(x)
+        return z, -self.problem.adjoint(self.problem.column.spread(z))
+
+    def _iterate(
+        self, place: VariedFacePlace, solve: Callable[[np.ndarray], np.ndarray], inside: np.ndarray
+    ) -> Generator[None, None, None]:
+        """Iterate towards the optimum without bounds over the face inside: A d - R_F'p = pull, R_F d + ridge p = slope.
 
         L L' = R_F R_F' + ridge, which makes the inverse of I + R_F' R_F / ridge: it preconditions A in the place of I.
         """
-        problem, column = self.problem, self.problem.column
-
-        def multiplied(x: np.ndarray) -> np.ndarray:
-            of_face = self.rows.adjoint(self.y * (self.margins(x) / self.ridge))
-            return np.asarray(x - problem.adjoint(column.spread(problem.margins(x))) + of_face)
-
-        def preconditioned(g: np.ndarray) -> np.ndarray:
-            return np.asarray(g - self.rows.adjoint(self.y * cholesky.cholesky_solve(L, self.margins(g))))
-
-        d = self.rows.adjoint(self.y * cholesky.cholesky_solve(L, slope))
-        g = -problem.adjoint(column.spread(problem.margins(d))) - pull
-        yield
-        v = preconditioned(g)
-        p, left = -v, float(g @ v)
+        weights = inside / self.ridge
+        v = place.slope - self._of_face(solve(self.margins(place.slope)))
+        p, left = -v, float(place.slope @ v)
         enough = VARIED_FACE_RESIDUAL**2 * left
         for _ in range(MOST_VARIED_FACE_ITERATIONS):
             if not left > enough:
-                break
-            q = multiplied(p)
+                return
+            z, Kp = self._varied(p)
             yield
+            q = p + Kp + self._of_face(weights * z[self.face])
             length = left / float(p @ q)
-            d, g = d + length * p, g + length * q
-            v = preconditioned(g)
-            before, left = left, float(g @ v)
+            place.ahead = place.ahead + length * z
+            place.varied, place.slope = place.varied + length * Kp, place.slope + length * q
+            v = place.slope - self._of_face(solve(self.margins(place.slope)))
+            before, left = left, float(place.slope @ v)
             p = (left / before) * p - v
-        return d

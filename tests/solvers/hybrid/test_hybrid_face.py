@@ -196,9 +196,46 @@ def test_multipliers_of_a_variance_go_along_with_a_face(mean, monkeypatch):
     np.testing.assert_allclose(step.spread + step.shift, problem.column.spread(R @ w), atol=1e-4)
 
 
+def test_bounds_leave_a_face_step_with_a_variance_its_length(monkeypatch):
+    """A third of the face meets bounds: iterations without these rows take nearly all that the others can."""
+    C, variance = 0.3, 20.0
+    problem, _, R = problem_of("csr", variance, 0.0, C=C)
+    A, _ = matrix_of(problem, R)
+    caps, face_rows = problem.caps, np.arange(5, 35)
+    rng = np.random.default_rng(4)
+    beta = np.zeros(M)
+    beta[face_rows] = caps[face_rows] * rng.uniform(0.05, 0.95, 30)
+    spread = problem.column.spread(R @ np.linalg.solve(A, R.T @ beta))
+    start = dual_value(problem, R, beta)
+    H = (R @ np.linalg.solve(A, R.T))[np.ix_(face_rows, face_rows)]
+    best = beta[face_rows].copy()
+    for _ in range(4000):
+        for k in range(30):
+            best[k] = np.clip(best[k] + (1.0 - H[k] @ best) / H[k, k], 0.0, caps[face_rows][k])
+    assert 5 <= np.count_nonzero((best == 0) | (best == caps[face_rows])) <= 25
+    whole = beta.copy()
+    whole[face_rows] = best
+    most, taken = dual_value(problem, R, whole) - start, []
+    for cut in (0.9, 0.0):
+        monkeypatch.setattr(face, "VARIED_FACE_CUT", cut)
+        monkeypatch.setattr(face, "VARIED_FACE_PROXIMITY", 1e-3)
+        rows = AffineRows(problem.stored.take(face_rows), True)
+        step = face.VariedFaceStep(problem, face_rows, beta[face_rows], rows, spread.copy())
+        drain(step.ascend_with_variance(R.T @ (beta + spread)))
+        assert (step.beta + step.change >= -1e-12).all()
+        assert (step.beta + step.change <= caps[face_rows] + 1e-12).all()
+        np.testing.assert_allclose(step.moved, R[face_rows].T @ step.change + R.T @ step.shift, atol=1e-9)
+        gain = float(step.change.sum()) - 0.5 * (np.square(R.T @ (beta + spread) + step.moved).sum())
+        s = spread + step.shift
+        stiff = 1.0 / (problem.column.kappa * problem.column.counts)
+        taken.append((gain + beta.sum() - 0.5 * stiff @ (s * s) - start) / most)
+    assert taken[0] > 0.9 > taken[1]
+
+
 def test_faces_with_a_variance_end_a_fit_over_wide_rows(monkeypatch):
-    """Faces whose variance stays leave a gap of 9e-6, from which sweeps crawl."""
+    """Faces whose variance stays leave a gap of 9e-6, from which sweeps crawl: there are none."""
     X, y = wide(800, 2500, 20)
+    monkeypatch.setattr(HybridDescent, "_face_step", None)
     steps, plain = [], HybridDescent._varied_face_step
     monkeypatch.setattr(HybridDescent, "_varied_face_step", lambda self: steps.append(self) or plain(self))
     model = mdlearn.fit("ldm", X, y, C=3.0, tol=1e-8, solver="hybrid")
@@ -206,6 +243,25 @@ def test_faces_with_a_variance_end_a_fit_over_wide_rows(monkeypatch):
     exact = mdlearn.fit("ldm", X, y, C=3.0, tol=1e-9, solver="cd", max_iter=10**5).certificate
     assert model.certificate.objective <= exact.objective * (1 + 2e-8)
     assert model.certificate.lower_bound <= exact.objective
+
+
+def test_a_variance_goes_along_with_faces_before_a_dearer_metric():
+    """Each digit to come is a step's; later steps follow the first whatever they cost, up to three."""
+    problem, parts, _ = problem_of("csr", 2.0)
+    descent = descent_of(problem, parts)
+    descent.lower_bound, descent.face = 10.0, 12
+    for gap, tol, digits in ((4e-3, 4e-3, 1.0), (4e-3, 4e-6, 3.0), (1e-4, 1e-3, 1.0)):
+        descent.objective, descent.tol = 10.0 * (1.0 + gap), tol
+        for share, near in ((1.01, True), (0.99, False)):
+            descent.price_of_metric = share * digits * descent.varied_price(12)
+            assert descent._near() is near
+    for steps, near in ((1, True), (2, True), (3, False)):
+        descent.varied_steps = steps
+        assert descent._near() is near
+    descent.varied_steps, descent.price_of_metric, descent.objective = 0, np.inf, 10.1
+    assert not descent._near()
+    descent.paid = 1.0
+    assert descent._near()
 
 
 def test_steps_after_sweeps_move_multipliers_by_their_size_at_most():
