@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.rows.distinct import EqualRows
 from mdlearn.errors import (
     call_with_error_notes,
     came,
@@ -19,8 +20,10 @@ from mdlearn.errors import (
     title_in_error,
     with_error_notes,
 )
+from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
+from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows, groups_of_equal_rows
 
 
 class CheckedEngine:
@@ -65,16 +68,30 @@ class CheckedEngine:
 
     def prepare_next(self, form: Form, options: dict[str, Any], before: Any, left: int) -> Generator[None, None, Any]:
         """Prepare what columns share, in interruptible pieces, from what those of another form have shared."""
+        groups = groups_of_equal_rows(form) if self.solver.merges_equal_rows(before, left) else None
+        if groups is not None:
+            return self._prepared_for_groups(*groups, options, before, left)
         return self._passed("prepare", None, self.solver.prepare_next, form, options, before, left)
+
+    def _prepared_for_groups(
+        self, equal: EqualRows, some: MarginForm, options: dict[str, Any], before: Any, left: int
+    ) -> Generator[None, None, KernelOnEqualRows]:
+        """Prepare what columns share for a row of each group, from what was shared over the same features."""
+        same = isinstance(before, KernelOnEqualRows) and before.form.features is some.features
+        given = some, options, before.shared if same else None, left
+        shared = yield from self._passed("prepare", None, self.solver.prepare_next, *given)
+        return KernelOnEqualRows(equal, some, shared)
 
     def reports(
         self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], rng: np.random.Generator | None
     ) -> Steps:
         """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
-        given: tuple[Any, ...] = form, problem.part, shared, options, rng if self.solver.draws else None
+        given: tuple[Any, ...] = options, rng if self.solver.draws else None
         if self.solver.takes_tol:
             given = *given, self.tol
-        return self._passed("iterate", problem, self.solver.iterate, *given)
+        if isinstance(shared, KernelOnEqualRows):
+            return self._passed("iterate", problem, shared.iterate, self.solver, problem.part, *given)
+        return self._passed("iterate", problem, self.solver.iterate, form, problem.part, shared, *given)
 
     def _passed(
         self, method: str, problem: Problem | None, begin: Callable[..., Any], *given: Any

@@ -268,6 +268,20 @@ class Solver:
         """
         return False
 
+    def merges_equal_rows(self, before: Any, left: int) -> bool:
+        """Whether a kernel problem of many equal rows is to be solved for groups of them, of unequal weights.
+
+        Parameters
+        ----------
+        before, left
+            As for `prepare_next`.
+
+        Returns
+        -------
+        bool
+        """
+        return False
+
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Compute what all columns share (Gram matrix, factorisations); here nothing.
 

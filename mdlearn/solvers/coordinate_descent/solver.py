@@ -37,7 +37,6 @@ from mdlearn.solvers.dual_hessian.variance_reduced import (
     variance_reduced_gram,
     variance_reduced_key,
 )
-from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows, prepare_on_equal_rows
 from mdlearn.solvers.systems.operations import (
     NARROW_COLUMNS,
     STEPS_OF_A_FIT,
@@ -184,6 +183,10 @@ class CoordinateDescent(Solver):
             raise TypeError(f"solver option shrinking needs to be True or False; got {options['shrinking']!r}")
         return options
 
+    def merges_equal_rows(self, before: Any, left: int) -> bool:
+        """Its work grows with the rows, whatever their weights."""
+        return True
+
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix and the reduced one of the first column; of sparse rows, the form to sweep over."""
         if _descends_on_coefficients(form) and isinstance(form.features, LinearFeatures):
@@ -210,10 +213,7 @@ class CoordinateDescent(Solver):
     def prepare_next(
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int
     ) -> Generator[None, None, Any]:
-        """Return the Gram matrix of before, with an R that costs one product; that of groups where rows are equal."""
-        groups = yield from prepare_on_equal_rows(self, form, options, before, left)
-        if groups is not None:
-            return groups
+        """Return the Gram matrix of before, with an R that costs one product."""
         alone = before is None and left == 1
         by_gram = not (
             alone or _descends_on_coefficients(form) or _descends_on_centred_rows(form)
@@ -229,8 +229,6 @@ class CoordinateDescent(Solver):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per round; return whether second-order steps over all rows would get further."""
-        if isinstance(shared, KernelOnEqualRows):
-            return (yield from shared.iterate(self, column, options, rng))
         if _descends_on_coefficients(form):
             return (yield from gauss_seidel_descent(form, column, rng))
         if _descends_on_centred_rows(form):

@@ -25,7 +25,6 @@ from mdlearn.solvers.decomposition.rounds import (
     most_rows_of_whole_rounds,
 )
 from mdlearn.solvers.decomposition.variance import VarianceRounds, whole_bound_pays
-from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows, prepare_on_equal_rows
 from mdlearn.solvers.systems.operations import (
     GENTLE_LOSS,
     MATRIX_ROWS,
@@ -148,6 +147,10 @@ class KernelDecomposition(Solver):
             size += 8.0 * m * r + max(8.0 * m * r, at_once * (value_bytes * m * r + 40.0 * r * r))
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
 
+    def merges_equal_rows(self, before: Any, left: int) -> bool:
+        """Its work grows with the rows, whatever their weights."""
+        return True
+
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the rows as kernel values are made of them; beside a variance, a partial factor of the matrix."""
         features = form.features
@@ -164,19 +167,10 @@ class KernelDecomposition(Solver):
         whole = most_rows_of_whole_rounds(cache, float(np.dtype(tiles.dtype).itemsize), pays)
         return DecompositionKernel(tiles, constant, factor, cache, whole)
 
-    def prepare_next(
-        self, form: MarginForm, options: dict[str, Any], before: Any, left: int
-    ) -> Generator[None, None, Any]:
-        """Return the same for groups of equal rows, where rows are equal."""
-        groups = yield from prepare_on_equal_rows(self, form, options, before, left)
-        return (yield from self.prepare(form, options)) if groups is None else groups
-
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Offer a place per round; its report takes the drift from the decision values."""
-        if isinstance(shared, KernelOnEqualRows):
-            return (yield from shared.iterate(self, column, options, rng))
         make = partial(_rounds, form, shared, rng)
         rounds = yield from grow_to_all_rows(form, column, make, rng, form.features.n_rows <= shared.whole_rows)
         assert isinstance(form.features, KernelFeatures)

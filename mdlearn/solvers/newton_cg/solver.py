@@ -35,7 +35,6 @@ from mdlearn.solvers.newton_cg.stored_tiles import (
     stored_tile_bytes,
     storing_pays,
 )
-from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows, prepare_on_equal_rows
 from mdlearn.solvers.systems.operations import (
     GENTLE_LOSS,
     MATRIX_ROWS,
@@ -115,6 +114,10 @@ class NewtonCG(Solver):
         size += at_once * (16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
 
+    def merges_equal_rows(self, before: Any, left: int) -> bool:
+        """Its products grow with the square of the rows, whatever their weights."""
+        return True
+
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the matrix as products, with a partial factor of it; what values the cache has room for are kept."""
         features, constant = _newton_cg_features(form), float(form.bias == "regularized")
@@ -131,24 +134,15 @@ class NewtonCG(Solver):
         kept = SquaredTiles(held, tiles.weights) if isinstance(tiles, SquaredTiles) else held
         return NewtonSystemKernel(kept, diagonal, L, constant, tiles if rounded else None)
 
-    def prepare_next(
-        self, form: MarginForm, options: dict[str, Any], before: Any, left: int
-    ) -> Generator[None, None, Any]:
-        """Return the same for groups of equal rows, where rows are equal."""
-        groups = yield from prepare_on_equal_rows(self, form, options, before, left)
-        return (yield from self.prepare(form, options)) if groups is None else groups
-
     def iterate(
         self,
         form: MarginForm,
         column: Column,
-        shared: NewtonSystemKernel | KernelOnEqualRows,
+        shared: NewtonSystemKernel,
         options: dict[str, Any],
         rng: np.random.Generator,
     ) -> Steps:
         """Offer an iterate per step."""
-        if isinstance(shared, KernelOnEqualRows):
-            return (yield from shared.iterate(self, column, options, rng))
         squared = all(t.kind == "squared" for t in column.terms)
         loss: SquaredTerms | SmoothLosses = SquaredTerms(column) if squared else SmoothLosses(column)
         current = NewtonCGIterate(form, column, loss, shared)

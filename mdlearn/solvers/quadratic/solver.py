@@ -15,7 +15,6 @@ from mdlearn.solvers.common.orthogonal import orthogonal_is_worthwhile, solve_by
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report, primal_dual_report_without_pass
 from mdlearn.solvers.quadratic.decompositions import Decompositions
 from mdlearn.solvers.quadratic.spectrum import spectrum_steepness
-from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows, prepare_on_equal_rows
 from mdlearn.solvers.systems.operations import step_operations
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.system_choice import choose_system, prefers_row_system
@@ -72,14 +71,14 @@ class Direct(Factoring):
             return None
         return Claim(step_operations(form), "no loss or squared loss: one linear system")
 
+    def merges_equal_rows(self, before: Any, left: int) -> bool:
+        """A decomposition that the points of a path share is one of rows of equal weights."""
+        return not isinstance(before, Decompositions) and left < DECOMPOSED_PATH
+
     def prepare_next(
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int
     ) -> Generator[None, None, Any]:
-        """Decompose once what several forms have in common; a few forms over equal rows are those of their groups."""
-        if not isinstance(before, Decompositions) and left < DECOMPOSED_PATH:
-            groups = yield from prepare_on_equal_rows(self, form, options, before, left)
-            if groups is not None:
-                return groups
+        """Decompose once what several forms have in common."""
         shared = yield from self.prepare(form, options)
         if not isinstance(before, Decompositions) and left < DECOMPOSED_PATH:
             return shared
@@ -89,8 +88,6 @@ class Direct(Factoring):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield the solution, then its corrections while they lower the residual."""
-        if isinstance(shared, KernelOnEqualRows):
-            return (yield from shared.iterate(self, column, options, rng))
         if isinstance(shared, Decompositions):
             report = shared.report(form, column)
             yield None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -42,7 +42,7 @@ def report_of_all_rows(column: Column, equal: EqualRows, make: Callable[[], Repo
 
 @dataclass(frozen=True, eq=False)
 class KernelOnEqualRows:
-    """Kernel problem over groups of equal rows, which an engine solves in the place of that over all rows.
+    """Kernel problem over groups of equal rows, which an engine is given in the place of that over all rows.
 
     Attributes
     ----------
@@ -58,12 +58,12 @@ class KernelOnEqualRows:
     form: MarginForm
     shared: Any
 
-    def iterate(self, solver: Solver, column: Column, options: dict[str, Any], rng: np.random.Generator) -> Steps:
-        """Yield the reports of an engine on the groups of a column as those of all rows."""
+    def iterate(self, solver: Solver, column: Column, *given: Any) -> Steps:
+        """Yield the reports of an engine on the groups of a column as those of all rows; `given`: options and so on."""
         groups = column_of_equal_rows(column, self.equal)
         if groups.start is not None:
             groups = groups.with_start(replace(groups.start, coef=self.equal.sums(groups.start.coef)))
-        steps = solver.iterate(self.form, groups, self.shared, options, rng)
+        steps = solver.iterate(self.form, groups, self.shared, *given)
         while True:
             try:
                 step = next(steps)
@@ -100,10 +100,8 @@ class KernelOnEqualRows:
         )
 
 
-def prepare_on_equal_rows(
-    solver: Solver, form: MarginForm, options: dict[str, Any], before: Any, left: int
-) -> Generator[None, None, KernelOnEqualRows | None]:
-    """Prepare an engine for the groups of equal rows of a kernel problem, as `Solver.prepare_next`; None: few are."""
+def groups_of_equal_rows(form: MarginForm) -> tuple[EqualRows, MarginForm] | None:
+    """Return groups of equal rows of a kernel problem, and the problem over a row of each; None where they are few."""
     features = form.features
     if not isinstance(features, KernelFeatures) or features.rows.n_entries > MOST_MERGED_ENTRIES:
         return None
@@ -114,6 +112,4 @@ def prepare_on_equal_rows(
         return None
     equal, some = merged
     columns = tuple(column_of_equal_rows(one, equal) for one in form.columns)
-    groups = MarginForm(some, columns, form.bias, form.ridge, form.unit)
-    before = before.shared if isinstance(before, KernelOnEqualRows) else None
-    return KernelOnEqualRows(equal, groups, (yield from solver.prepare_next(groups, options, before, left)))
+    return equal, MarginForm(some, columns, form.bias, form.ridge, form.unit)
