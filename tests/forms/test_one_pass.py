@@ -109,7 +109,7 @@ def test_values_are_those_of_the_definitions(loss, bias, distribution):
     np.testing.assert_allclose(found.proof.element, (X.T @ alpha).astype(float), rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("m, d", [(1, 1), (2, 3), (3, 8), (4, 9), (5, 17), (66, 24)])
+@pytest.mark.parametrize("m, d", [(1, 1), (2, 3), (3, 8), (4, 9), (5, 17), (66, 24), (2300, 60)])
 def test_any_shape(m, d):
     form, column, point = problem("squared", "regularized", m=m, d=d, seed=m)
     if not column.counts.any():

@@ -25,6 +25,8 @@ BLOCK_ENTRIES = 1 << 20
 """Entries of a block in a product of matrices: 8 MB of float64."""
 SPAN_ENTRIES = 1 << 17
 """Entries of a block in a product with a vector: 1 MB of float64, which stays in the cache after its conversion."""
+WHOLE_ENTRIES = 1 << 19
+"""Entries of dense float64 rows up to which a pass is one call: nothing is converted, and it takes 0.5 ms at most."""
 TRANSPOSED_COLUMNS = 64
 """Columns from which a product with several vectors is faster transposed."""
 PASS_ENTRIES = 1 << 24
@@ -316,7 +318,7 @@ class DenseRows(RowsInMemory):
     def whole(self) -> Any:
         """X itself where BLAS takes it as it is: a small fit asks a dozen times."""
         m, d = self.shape
-        return self.X if self.suits_blas and 0 < m * d <= SPAN_ENTRIES else super().whole
+        return self.X if self.suits_blas and 0 < m * d <= WHOLE_ENTRIES else super().whole
 
     def small_by_squares(self, most: float) -> bool:
         """Whether the sum of all squares says that every entry is finite and at most `most`; False: it does not.
@@ -324,7 +326,7 @@ class DenseRows(RowsInMemory):
         One pass over a small array finds it, and the squared length of every row, which is kept.
         """
         X = self.X
-        if not (self.suits_blas and X.flags.c_contiguous and X.size <= SPAN_ENTRIES):
+        if not (self.suits_blas and X.flags.c_contiguous and X.size <= WHOLE_ENTRIES):
             return False
         squares = np.empty(X.shape[0])
         small: bool = reading.row_squares(X, squares) <= most * most
