@@ -2,25 +2,35 @@
 
 The multiplier of row i is the slope u_i of its loss. Along a step d it is taken to become u - bends * (R d): these
 multipliers stand for the point which the step leads to, so that the bound does not lag behind the objective.
+
+Over many columns a factor serves several steps: conjugate gradients with it make up for the second derivatives that
+have changed, or that a sample of the rows has missed.
 """
 
 from libc.math cimport INFINITY, fabs, isfinite
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from mdlearn._solvers.logistic_loops cimport balance, length, mdlearn_logistic_entropy, mdlearn_logistic_slopes
 from mdlearn._solvers.narrow_loops cimport mdlearn_adjoint, mdlearn_gram, mdlearn_margins, mdlearn_scaled
 from mdlearn._solvers.narrow_matrices cimport check_shared, factor, give_shared, solve, take_shared
-from mdlearn._solvers.rows cimport inner
+from mdlearn._solvers.rows cimport add, inner
 
 cdef enum:
     # Rows of the table of a problem: numbers of every row of it.
-    LABEL, CAP, Z, U, SIGNED, BENDS, DZ, BEFORE, ALPHA, TOWARDS, BEST, TABLE
+    LABEL, CAP, Z, U, SIGNED, BENDS, DZ, BEFORE, ALPHA, TOWARDS, BEST, FACTORED, Q, TABLE
     # Rows of the table of its coefficients.
-    W = 0, G, STEP, STANDS, FIXED, RIDGE, SCRATCH, MORE_SCRATCH, VECTORS
+    W = 0, G, STEP, STANDS, FIXED, RIDGE, SCRATCH, MORE_SCRATCH, RESIDUAL, SOLVED, ALONG, PRODUCT, VECTORS
     LANES = 8, PIECE = 256
 
 cdef double SHORT_BY_SAMPLE = 0.5
 """Length of a step by a sample's matrix below which the sample has missed rows that matter."""
+cdef double STEP_ENERGY = 0.1, LEAST_STEP_ENERGY = 1e-4
+"""Share of its first energy that a step by iterations may leave: at most, and at least; in between, the share of the
+objective that it promises to take off. A tenth takes no more steps than 0.03, and one iteration less in each."""
+cdef double RENEWAL_STEPS = 3.0
+"""Steps like the last one whose iterations cost more than a new factor."""
+cdef int ITERATIONS_BY_SAMPLE = 2
+"""Iterations of a step that even a new factor of a sample needs."""
 
 
 cdef class NarrowLogistic:
@@ -29,12 +39,13 @@ cdef class NarrowLogistic:
     Parameters
     ----------
     T : (n, m) columns, m a multiple of 8; labels, caps, alpha : a number for each of the rows, whose padding is left
-    out; fixed : (n,) or None; table : (11, m), vectors : (8, n + 8) and room : (n + 8, 256), room; M : (n, n + 8) of
+    out; fixed : (n,) or None; table : (13, m), vectors : (12, n + 8) and room : (n + 8, 256), room; M : (n, n + 8) of
     zeros; sharpness; kink; free : whether the last coefficient has no ridge; least_bend : second derivative that the
     loss is taken to have at least along it; full : share of its slope that a step of length 1 may leave; close : that
     another length may; rounding : share of the objective that it may rise by; left_over : share of their sum that
     multipliers of a free bias may miss theirs by; stride : of the rows that matrices come from at first; far : share of
-    the objective that a step is to promise for that.
+    the objective that a step is to promise for that; price : iterations of conjugate gradients that cost as much as a
+    matrix of all rows, 0 where each step has a matrix of its own.
 
     Attributes
     ----------
@@ -44,15 +55,15 @@ cdef class NarrowLogistic:
     cdef const double[:, ::1] T
     cdef double[:, ::1] table, vectors, room, M
     cdef Py_ssize_t rows, m, n, stride
-    cdef double sharpness, kink, least_bend, full, close, rounding, left_over, far, loss
-    cdef bint free, at_slope, factored
+    cdef double sharpness, kink, least_bend, full, close, rounding, left_over, far, price, loss
+    cdef bint free, at_slope, factored, fresh, exact
     cdef readonly double objective, bound
 
     def __init__(
         self, const double[:, ::1] T, const double[::1] labels, const double[::1] caps, const double[::1] alpha,
         const double[::1] fixed, double[:, ::1] table, double[:, ::1] vectors, double[:, ::1] M, double[:, ::1] room,
         double sharpness, double kink, bint free, double least_bend, double full, double close, double rounding,
-        double left_over, Py_ssize_t stride, double far,
+        double left_over, Py_ssize_t stride, double far, double price,
     ):
         cdef Py_ssize_t n = T.shape[0], m = T.shape[1], rows = labels.shape[0], k, j, which
         if n == 0 or m == 0 or m % LANES or table.shape[0] != TABLE or table.shape[1] != m or stride < 1:
@@ -66,7 +77,7 @@ cdef class NarrowLogistic:
         self.T, self.table, self.vectors, self.room, self.M = T, table, vectors, room, M
         self.rows, self.m, self.n, self.free, self.stride, self.far = rows, m, n, free, stride, far
         self.sharpness, self.kink, self.least_bend, self.left_over = sharpness, kink, least_bend, left_over
-        self.full, self.close, self.rounding = full, close, rounding
+        self.full, self.close, self.rounding, self.price = full, close, rounding, price
         for j in range(n):
             vectors[FIXED, j] = fixed[j] if fixed is not None else 0.0
             vectors[RIDGE, j] = 0.0 if free and j == n - 1 else 1.0
@@ -82,7 +93,7 @@ cdef class NarrowLogistic:
         """Evaluate at w."""
         if w.shape[0] != self.n:
             raise ValueError("the beginning does not fit the columns")
-        self.bound, self.factored = -INFINITY, False
+        self.bound, self.factored, self.fresh = -INFINITY, False, False
         with nogil:
             memcpy(vector(self, W), &w[0], self.n * sizeof(double))
             margins(self, W, Z)
@@ -100,10 +111,10 @@ cdef class NarrowLogistic:
         check_shared(shared, self.m, self.n)
         self.factored = take_shared(shared, self.stride, self.least_bend, weights, self.m, M, self.n)
         if self.factored:
+            weigh(self)
+            self.fresh = True
             return
-        with nogil:
-            matrix(self)
-            self.factored = factor(M, self.n + 8, self.n, vector(self, SCRATCH))
+        renew(self)
         if self.factored:
             give_shared(shared, self.stride, self.least_bend, weights, self.m, M, self.n)
 
@@ -186,12 +197,21 @@ cdef void slope(NarrowLogistic p) noexcept nogil:
     p.at_slope = True
 
 
+cdef void weigh(NarrowLogistic p) noexcept nogil:
+    """Write the weights of the rows in a matrix by every so many-th."""
+    cdef Py_ssize_t j, k
+    memset(row(p, FACTORED), 0, p.m * sizeof(double))
+    for j in range((p.m + p.stride - 1) // p.stride):
+        k = j * p.stride
+        p.table[FACTORED, k] = p.stride * p.table[BENDS, k]
+
+
 cdef void matrix(NarrowLogistic p) noexcept nogil:
-    """Write the second derivatives into the lower triangle of M, those of the loss by every so many-th row."""
+    """Write the second derivatives into the lower triangle of M, those of the loss by rows at their weights."""
     cdef Py_ssize_t i, j, k, start, size, padded, n = p.n, width = n + 8, stride = p.stride
     cdef Py_ssize_t found = (p.m + stride - 1) // stride
     cdef double lacking = p.least_bend
-    cdef const double* bends = row(p, BENDS)
+    cdef const double* weighed = row(p, FACTORED)
     cdef const double* column
     cdef double *block = &p.room[0, 0]
     cdef double *weights = block + (n + 2) * PIECE
@@ -201,17 +221,17 @@ cdef void matrix(NarrowLogistic p) noexcept nogil:
             M[i * width + j] = p.vectors[RIDGE, i] if j == i else 0.0
     if p.free:  # a step along it would have no end where no loss bends
         for k in range(p.m):
-            lacking -= bends[k]
+            lacking -= p.table[BENDS, k]
         M[(n - 1) * width + n - 1] += max(lacking, 0.0)
     if stride == 1:
         for start in range(0, p.m, 256):
-            mdlearn_gram(&p.T[0, start], p.m, n, min(p.m - start, PIECE), bends + start, block, M, width)
+            mdlearn_gram(&p.T[0, start], p.m, n, min(p.m - start, PIECE), weighed + start, block, M, width)
         return
     for start in range(0, found, 256):
         size = min(found - start, PIECE)
         padded = (size + 7) // 8 * 8
         for k in range(padded):
-            weights[k] = stride * bends[(start + k) * stride] if k < size else 0.0
+            weights[k] = weighed[(start + k) * stride] if k < size else 0.0
         for j in range(n):
             column = &p.T[j, start * stride]
             for k in range(size):
@@ -221,26 +241,91 @@ cdef void matrix(NarrowLogistic p) noexcept nogil:
         mdlearn_gram(block, PIECE, n, padded, weights, block + n * PIECE, M, width)
 
 
-cdef bint direction(NarrowLogistic p) noexcept nogil:
-    """Write the step, its change of margins, and the multipliers that it leads to; say whether there is one."""
-    cdef Py_ssize_t j, k
-    cdef double *d = vector(p, STEP)
-    cdef double *towards = row(p, TOWARDS)
-    cdef const double *dz = row(p, DZ)
-    cdef const double *bends = row(p, BENDS)
-    if not p.factored:
-        matrix(p)
-        if not factor(&p.M[0, 0], p.n + 8, p.n, vector(p, SCRATCH)):
-            return False
-    p.factored = False
+cdef void renew(NarrowLogistic p) noexcept nogil:
+    """Factor the present second derivatives."""
+    weigh(p)
+    matrix(p)
+    p.factored = p.fresh = factor(&p.M[0, 0], p.n + 8, p.n, vector(p, SCRATCH))
+
+
+cdef inline double solved(NarrowLogistic p) noexcept nogil:
+    """Solve with the factor for the residual; return its energy."""
+    cdef double *s = vector(p, SOLVED)
+    memcpy(s, vector(p, RESIDUAL), p.n * sizeof(double))
+    solve(&p.M[0, 0], p.n + 8, p.n, s)
+    return inner(vector(p, RESIDUAL), s, p.n)
+
+
+cdef int iterate(NarrowLogistic p) noexcept nogil:
+    """Go on towards the step by conjugate gradients with the factor while that pays; return their number.
+
+    Written: the part of the step, of its change of margins, and the residual, solved for, that it leaves.
+    """
+    cdef Py_ssize_t j
+    cdef int used = 0
+    cdef double *v = vector(p, ALONG)
+    cdef double *product = vector(p, PRODUCT)
+    cdef double rho, enough, last, bend, size
     for j in range(p.n):
-        d[j] = -p.vectors[G, j]
-    solve(&p.M[0, 0], p.n + 8, p.n, d)
-    margins(p, STEP, DZ)
-    memcpy(towards, row(p, U), p.m * sizeof(double))
-    for j in range((p.m + p.stride - 1) // p.stride):
-        k = j * p.stride
-        towards[k] -= p.stride * bends[k] * dz[k]
+        p.vectors[RESIDUAL, j], p.vectors[STEP, j] = -p.vectors[G, j], 0.0
+    memset(row(p, DZ), 0, p.m * sizeof(double))
+    rho = solved(p)
+    if not p.price > 0.0 or (p.fresh and p.stride == 1):
+        return 0
+    enough = rho * min(max(0.5 * rho / fabs(p.objective), LEAST_STEP_ENERGY), STEP_ENERGY)
+    memcpy(v, vector(p, SOLVED), p.n * sizeof(double))
+    while rho > enough and used <= p.price:
+        margins(p, ALONG, Q)
+        mdlearn_scaled(row(p, Q), row(p, BENDS), p.m, row(p, SIGNED))
+        mdlearn_scaled(row(p, LABEL), row(p, SIGNED), p.m, row(p, TOWARDS))
+        mdlearn_adjoint(&p.T[0, 0], p.m, p.n, p.m, row(p, TOWARDS), product)
+        for j in range(p.n):
+            product[j] += p.vectors[RIDGE, j] * v[j]
+        bend = inner(v, product, p.n)
+        if not bend > 0.0:
+            break
+        size = rho / bend
+        add(v, 1, vector(p, STEP), p.n, size)
+        add(row(p, Q), 1, row(p, DZ), p.m, size)
+        add(product, 1, vector(p, RESIDUAL), p.n, -size)
+        last, rho, used = rho, solved(p), used + 1
+        for j in range(p.n):
+            v[j] = p.vectors[SOLVED, j] + (rho / last) * v[j]
+    return used
+
+
+cdef bint direction(NarrowLogistic p) noexcept nogil:
+    """Write the step, its change of margins, and the multipliers that it leads to; say whether there is one.
+
+    With the residual r of what iterations leave, and a factor F of some other second derivatives, they are those of
+    the step and F^-1 r: R' of them makes the coefficients.
+    """
+    cdef Py_ssize_t k
+    cdef int used, least
+    cdef bint worn
+    cdef double *towards = row(p, TOWARDS)
+    cdef double *dz = row(p, DZ)
+    cdef const double *q = row(p, Q)
+    cdef const double *u = row(p, U)
+    cdef const double *bends = row(p, BENDS)
+    cdef const double *held = row(p, FACTORED)
+    if not p.factored:
+        renew(p)
+        if not p.factored:
+            return False
+    used = iterate(p)
+    margins(p, SOLVED, Q)
+    add(vector(p, SOLVED), 1, vector(p, STEP), p.n, 1.0)
+    for k in range(p.m):
+        towards[k] = u[k] - bends[k] * dz[k] - held[k] * q[k]
+        dz[k] += q[k]
+    p.exact = p.fresh and p.stride == 1
+    least = ITERATIONS_BY_SAMPLE if p.stride > 1 else 0
+    worn = not p.price > 0.0 or RENEWAL_STEPS * (used - least) * p.stride > p.price
+    if worn and p.fresh and p.price > 0.0:  # another sample would be as bad
+        worn = RENEWAL_STEPS * used > p.price
+        p.stride = 1 if worn else p.stride
+    p.factored, p.fresh = not worn, False
     return True
 
 
@@ -280,8 +365,14 @@ cdef bint step(NarrowLogistic p) noexcept nogil:
     for k in range(p.m):
         p.table[ALPHA, k] += t * (p.table[TOWARDS, k] - p.table[ALPHA, k])
     total(p)
-    if p.stride == 1:
+    if p.exact:
         linear(p)
+        return True
+    if p.price > 0.0:
+        if t < SHORT_BY_SAMPLE:
+            p.stride, p.factored = 1, False
+        if not -0.5 * start > p.far * fabs(p.objective):
+            linear(p)
         return True
     slope(p)
     if not -0.5 * start > p.far * fabs(p.objective) or t < SHORT_BY_SAMPLE:

@@ -233,7 +233,9 @@ def narrow_squared_steps(centre, counts, beta, alpha, made_of, shared, w, **give
 
 def narrow_logistic_steps(start, beta, alpha, made_of, w, shared, **given):
     rest = {"free": True, "least_bend": 0.1, "full": 0.3, "close": 0.1, "rounding": 1e-13, "left_over": 1e-14}
-    newton = narrow_logistic.NarrowLogistic(alpha=made_of, sharpness=2.0, kink=1.0, **rest, stride=1, far=0.1, **given)
+    newton = narrow_logistic.NarrowLogistic(
+        alpha=made_of, sharpness=2.0, kink=1.0, **rest, stride=1, far=0.1, price=0.0, **given
+    )
     for _ in range(2):  # one column writes the shared factor, the other reads it
         newton.begin(start)
         newton.share_first_factor(shared)
@@ -345,7 +347,7 @@ CASES = {
     "narrow_logistic.NarrowLogistic": (
         narrow_logistic_steps,
         {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "made_of": one(M), "fixed": one(D),
-         "table": np.zeros((11, 16)), "vectors": np.zeros((8, D + 8)), "M": np.zeros((D, D + 8)),
+         "table": np.zeros((13, 16)), "vectors": np.zeros((12, D + 8)), "M": np.zeros((D, D + 8)),
          "room": np.zeros((D + 8, 256)), "start": one(D), "w": one(D), "beta": one(M), "alpha": one(M),
          "shared": np.zeros(2 + 16 + D * (D + 8))}),
     "narrow_newton.NarrowNewton": (

@@ -26,11 +26,17 @@ from mdlearn.solvers.hybrid.smooth_steps import BALANCED_SUM, smooth_steps_until
 from mdlearn.solvers.hybrid.whitened_column import CHEAP_WHITENING, whitening_pays, whitening_share
 from mdlearn.solvers.systems.narrow_rows import PIECE_OF_COLUMNS, ROOM, NarrowRows
 
-NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 11, 11, 8
+NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 11, 13, 12
 """Numbers that steps keep of every column: on hinges; and of every row and column: on logistic losses."""
-NARROW_SAMPLE, FAR_FALL = 16, 0.03
-"""Rows per column in the first matrices of logistic losses, and share of the objective that their steps are to fall by.
+NARROW_SAMPLE, ITERATED_SAMPLE, FAR_FALL = 16, 8, 0.03
+"""Rows per column in the first matrices of logistic losses, by steps of a matrix each or by iterations, and share of
+the objective that the former are to fall by, and from which on multipliers of the latter are tried for a bound.
 Over 2,000 to 8,000 rows fits take 0.6 to 0.9 of the time without; so do 0.1 and 0.01, over other numbers of columns."""
+ITERATED_COLUMNS, COLUMNS_PER_ITERATION = 32, 4.7
+"""Columns from which steps on logistic losses are made by conjugate gradients with a factor that lasts, and columns
+over which the matrix of all rows costs as much as one more iteration. On digits, soybean_large, isolet and ida_splice,
+C from 0.01 to 100, gaps of 1e-2 to 1e-7, fits take 0.4 to 0.7 of the time of a matrix each step, on satimage and
+waveform5000 0.7 to 1.0. Over 2 to 22 columns (ten sets) they would take 0.7 to 2.6."""
 NARROW_SOLVED = 0.2
 """Share of the gap that the squared slope may have when multipliers move on. Passes are cheap: 10 sets, svm and ldm, C
 from 0.01 to 10 took 0.93 of the time with a fourth of it at a gap of 1e-4, and the same at 1e-2."""
@@ -123,7 +129,7 @@ class NarrowLogisticSteps(NarrowSteps):
         super().__init__(problem)
         column, (n, m) = problem.column, rows.T.shape
         sharpness = float(column.terms[0].alpha)  # type: ignore[union-attr]
-        fresh = column.start is None
+        fresh, iterated = column.start is None, n >= ITERATED_COLUMNS
         self.newton = narrow_logistic.NarrowLogistic(
             rows.T,
             column.y,
@@ -142,8 +148,9 @@ class NarrowLogisticSteps(NarrowSteps):
             OTHER_STEP,
             ROUNDING_OF_LOSS,
             BALANCED_SUM,
-            max(m // (NARROW_SAMPLE * n), 1) if fresh else 1,
+            max(m // ((ITERATED_SAMPLE if iterated else NARROW_SAMPLE) * n), 1) if fresh or iterated else 1,
             FAR_FALL,
+            n / COLUMNS_PER_ITERATION if iterated else 0.0,
         )
         self.newton.begin(problem.start_coefficients())
         if fresh and rows.first_factor is not None:

@@ -40,7 +40,10 @@ def smooth_dual(problem, R, beta, bias):
 
 @pytest.mark.parametrize("bias", ["regularized", "free"])
 @pytest.mark.parametrize("mean", [0.0, 2.0])
-@pytest.mark.parametrize("m, d, weight", [(61, 4, 0.7), (64, 21, 50.0), (30, 40, 0.7), (900, 5, 0.7), (7001, 3, 9.0)])
+@pytest.mark.parametrize(
+    "m, d, weight",
+    [(61, 4, 0.7), (64, 21, 50.0), (30, 40, 0.7), (900, 5, 0.7), (7001, 3, 9.0), (300, 33, 0.7), (1200, 35, 50.0)],
+)
 def test_every_place_of_logistic_losses_states_its_own_objective_and_bound(bias, mean, m, d, weight):
     """Objective, bound and what coefficients are made of, at all places; the gap closes within 20 of them."""
     problem, parts, R = column_of("logistic", m, d, mean=mean, weight=weight, bias=bias)
@@ -117,7 +120,7 @@ def test_matrices_of_logistic_losses_come_from_some_rows_at_first(m, stride, mon
     strides, made = [], narrow_logistic.NarrowLogistic
 
     def noted(*given):
-        strides.append(given[-2])
+        strides.append(given[-3])
         return made(*given)
 
     monkeypatch.setattr(narrow.narrow_logistic, "NarrowLogistic", noted)
@@ -126,6 +129,27 @@ def test_matrices_of_logistic_losses_come_from_some_rows_at_first(m, stride, mon
     first = newton.gap
     assert strides == [stride]
     assert [1 for _ in zip(range(20), newton.steps())] and newton.gap <= 1e-12 * first
+
+
+@pytest.mark.parametrize("d, iterated", [(30, False), (31, True), (60, True)])
+def test_a_factor_of_logistic_losses_over_many_columns_lasts(d, iterated, monkeypatch):
+    """Steps by iterations need the more of it the more columns there are, and end where those of matrices do."""
+    prices, made = [], narrow_logistic.NarrowLogistic
+
+    def noted(*given):
+        prices.append(given[-1])
+        return made(*given)
+
+    monkeypatch.setattr(narrow.narrow_logistic, "NarrowLogistic", noted)
+    problem, parts, _ = column_of("logistic", 700, d, weight=5.0)
+    ends = []
+    for columns in (narrow.ITERATED_COLUMNS, 1000):
+        monkeypatch.setattr(narrow, "ITERATED_COLUMNS", columns)
+        newton = NarrowLogisticSteps(problem, parts.narrow, False)
+        assert [1 for _ in zip(range(20), newton.steps())]
+        ends.append(newton.objective)
+    assert (prices[0] > 5.0) == iterated and prices[1] == 0.0
+    assert ends[0] == pytest.approx(ends[1], rel=1e-12)
 
 
 def test_logistic_steps_leave_a_sample_that_misses_heavy_rows():
