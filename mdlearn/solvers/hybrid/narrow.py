@@ -11,10 +11,11 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn._solvers import narrow_logistic, narrow_newton
+from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Point
 from mdlearn.forms.proof import GAP_SHARE_AT_ZERO
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.loss_column import LossColumn
+from mdlearn.solvers.hybrid.loss_column import SMOOTH_NARROW_COLUMNS, LossColumn
 from mdlearn.solvers.hybrid.newton_start import (
     NewtonStartEnvelopes,
     warm_newton_start_envelopes,
@@ -37,6 +38,10 @@ ITERATED_COLUMNS, COLUMNS_PER_ITERATION = 32, 4.7
 over which the matrix of all rows costs as much as one more iteration. On digits, soybean_large, isolet and ida_splice,
 C from 0.01 to 100, gaps of 1e-2 to 1e-7, fits take 0.4 to 0.7 of the time of a matrix each step, on satimage and
 waveform5000 0.7 to 1.0. Over 2 to 22 columns (ten sets) they would take 0.7 to 2.6."""
+ITERATED_ENTRIES, BENT_COLUMN = 1 << 21, 1.0
+"""Entries of dense rows up to which such steps go over so many columns, and the second derivative of an average column
+at w = 0, beside a ridge of 1, from which they are worth a factor. On usps, C from 0.01 to 100, and five drawn sets of
+80 to 280 columns, fits take 0.4 to 1.1 of the time of iterations by BLAS; 1.2 to 2.6 where columns bend less."""
 NARROW_SOLVED = 0.2
 """Share of the gap that the squared slope may have when multipliers move on. Passes are cheap: 10 sets, svm and ldm, C
 from 0.01 to 10 took 0.93 of the time with a fourth of it at a gap of 1e-4, and the same at 1e-2."""
@@ -51,6 +56,17 @@ mushroom_lsvm, digits, ida_splice, credit_g and ann_thyroid; over other rows and
 NO_MARGINS = np.empty(0)
 NARROW_STEPS = 20
 """Most steps from one offer to the next."""
+
+
+def suits_iterated_steps(problem: LossColumn) -> bool:
+    """Whether dense rows of many entries are kept column by column for iterations on a logistic loss."""
+    m, n, term = problem.n_rows, problem.width, problem.column.terms[0]
+    if problem.small or term.kind != "logistic" or problem.stored.sparse or m * n > ITERATED_ENTRIES:
+        return False
+    if not ITERATED_COLUMNS <= n <= SMOOTH_NARROW_COLUMNS:
+        return False
+    assert isinstance(term, LogisticTerm)
+    return 0.25 * term.alpha * m * problem.margin_reach() >= BENT_COLUMN * n
 
 
 def sweeps_beat_narrow_steps(problem: LossColumn) -> bool:

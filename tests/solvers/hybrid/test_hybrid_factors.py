@@ -11,11 +11,17 @@ from hybrid_cases import Logistic, optimum, sample
 
 import mdlearn
 from mdlearn.forms.certificates import representer
-from mdlearn.solvers.hybrid import newton_start, smooth
+from mdlearn.solvers.hybrid import narrow, newton_start, smooth
 from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram
 
 BIASES = ["none", "regularized", "free"]
+
+
+@pytest.fixture(autouse=True)
+def rows_as_they_are(monkeypatch):
+    """Dense rows of these sizes would else be kept column by column."""
+    monkeypatch.setattr(narrow, "ITERATED_ENTRIES", 0)
 
 
 @pytest.fixture

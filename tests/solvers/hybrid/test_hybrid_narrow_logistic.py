@@ -7,10 +7,12 @@ from itertools import chain
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hybrid_cases import OBJECTIVES, SHARP, column_of, entropy, optimum, rare_and_heavy, sample
 
 import mdlearn
 from mdlearn._solvers import narrow_logistic
+from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.solvers.hybrid import loss_column, narrow, solver
 from mdlearn.solvers.hybrid.loss_column import LossColumn
@@ -150,6 +152,20 @@ def test_a_factor_of_logistic_losses_over_many_columns_lasts(d, iterated, monkey
         ends.append(newton.objective)
     assert (prices[0] > 5.0) == iterated and prices[1] == 0.0
     assert ends[0] == pytest.approx(ends[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("C, suits", [(1e-4, False), (1.0, True)])
+def test_dense_rows_of_many_entries_are_narrow_where_losses_bend(C, suits, monkeypatch):
+    """Beside a ridge that rules, steps without any factor are cheaper; and over rows of zeros those over CSR rows."""
+    problem, _, _ = column_of("logistic", 400, 40, weight=C)
+    monkeypatch.setattr(loss_column, "WHOLE_BLOCK_ENTRIES", 0)
+    assert narrow.suits_iterated_steps(problem) == suits
+    for name, value in (("ITERATED_COLUMNS", 50), ("ITERATED_ENTRIES", 400 * 40)):
+        with monkeypatch.context() as changed:
+            changed.setattr(narrow, name, value)
+            assert not narrow.suits_iterated_steps(problem)
+    problem.stored = CsrRows(sp.csr_matrix(problem.rows.rows.X))
+    assert not narrow.suits_iterated_steps(problem)
 
 
 def test_logistic_steps_leave_a_sample_that_misses_heavy_rows():
