@@ -7,6 +7,7 @@ c_i. A squared hinge is its own envelope: centre 0, no cap.
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport INFINITY, fabs, isfinite, sqrt
 
+from mdlearn._solvers.envelope_loops cimport mdlearn_multipliers, mdlearn_rise
 from mdlearn._solvers.rows cimport add, inner
 
 cdef enum:
@@ -24,14 +25,9 @@ cdef inline Py_ssize_t look(
     const double[::1] z, const double[::1] centre, const double[::1] steepness, const double[::1] caps, double kink,
     double[::1] u, long long[::1] free,
 ) noexcept nogil:
-    cdef Py_ssize_t i, n = 0
-    cdef double x
-    for i in range(z.shape[0]):
-        x = centre[i] + steepness[i] * (kink - z[i])
-        u[i] = min(max(x, 0.0), caps[i])
-        free[n] = i
-        n += 0.0 < x < caps[i]
-    return n
+    if z.shape[0] == 0:
+        return 0
+    return mdlearn_multipliers(&z[0], &centre[0], &steepness[0], &caps[0], kink, z.shape[0], &u[0], &free[0])
 
 
 def slopes(
@@ -52,15 +48,10 @@ cdef inline double along(
     const double[::1] caps, double kink, const double[::1] u, double t, double* bend,
 ) noexcept nogil:
     """Rise of the slope of the loss from 0 to t, and its second derivative at t; summed from the change of every row."""
-    cdef Py_ssize_t i
-    cdef double x, rise = 0.0, curve = 0.0
-    for i in range(z.shape[0]):
-        x = centre[i] + steepness[i] * (kink - z[i] - t * dz[i])
-        if 0.0 < x < caps[i]:
-            curve += steepness[i] * dz[i] * dz[i]
-        rise += (u[i] - min(max(x, 0.0), caps[i])) * dz[i]
-    bend[0] = curve
-    return rise
+    bend[0] = 0.0
+    if z.shape[0] == 0:
+        return 0.0
+    return mdlearn_rise(&z[0], &dz[0], &centre[0], &steepness[0], &caps[0], kink, &u[0], t, z.shape[0], bend)
 
 
 cdef double length(

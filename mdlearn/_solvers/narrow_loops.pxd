@@ -1,23 +1,12 @@
 # Loops over rows that lie column by column, padded to whole vectors; all versions do the same operations.
 
-from mdlearn._solvers.clones cimport MDLEARN_LANES
+from mdlearn._solvers.clones cimport MDLEARN_LANES  # and the sums side by side
 
 
 cdef extern from *:
     """
     #define MDLEARN_MARGINS 1024
     #define MDLEARN_PIECE 128
-    /* Eight sums side by side, as the compiler's own vectors where it has them. */
-    #if defined(__GNUC__)
-    typedef double mdlearn_sums __attribute__((vector_size(64), aligned(8), may_alias));
-    #define MDLEARN_ADD(sums, x, y) sums += *(const mdlearn_sums *)(x) * *(const mdlearn_sums *)(y)
-    #else
-    typedef double mdlearn_sums[8];
-    #define MDLEARN_ADD(sums, x, y) \\
-        do { int lane_; for (lane_ = 0; lane_ < 8; lane_++) (sums)[lane_] += (x)[lane_] * (y)[lane_]; } while (0)
-    #endif
-    #define MDLEARN_SUM(p) ((((p)[0] + (p)[4]) + ((p)[2] + (p)[6])) + (((p)[1] + (p)[5]) + ((p)[3] + (p)[7])))
-
     /* out = labels * (sum of w_j times column j); columns lie `apart` numbers from each other. */
     MDLEARN_CLONES static void mdlearn_margins(
         const double *T, Py_ssize_t apart, Py_ssize_t n, Py_ssize_t m, const double *w, const double *labels,
