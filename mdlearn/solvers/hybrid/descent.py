@@ -204,6 +204,11 @@ class HybridDescent:
         self.steady_price = (spent + self.spent) * math.log(10.0) / both if both > 0 else math.inf
         self.rise, self.rate, self.spent = rise, rate, spent
 
+    def visited(self, z: np.ndarray) -> np.ndarray:
+        """Multipliers that visits at margins z would leave, each alone; of squared hinges."""
+        problem, beta = self.problem, self.beta
+        return np.maximum(beta + (problem.kink - z - problem.softness * beta) / self.records[:, 1], 0.0)
+
     def begin_at(self, beta: np.ndarray, element: np.ndarray, rows: np.ndarray) -> None:
         """Take multipliers that stand for `element`, and rows as the free ones; there is no variance term."""
         self.records[:, 4], self.u[:] = beta, element

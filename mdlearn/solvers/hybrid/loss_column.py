@@ -282,6 +282,16 @@ class LossColumn:
         term, share = self.column.shares[0]
         return term.bound(u, share)
 
+    def largest_bound_along(self, beta: np.ndarray, reached: np.ndarray) -> tuple[float, float]:
+        """Dual value of squared hinges at the best multiple of beta >= 0, which makes `reached`; A = I."""
+        linear, value, made = self.kink * float(beta.sum()), 0.0, reached
+        if self.pulled is not None:
+            made = reached - self.pulled
+            linear, value = linear - float(self.pulled @ made), -0.5 * float(self.pulled @ self.pulled)
+        bend = float((self.softness * beta) @ beta) + float(made @ made)
+        length = linear / bend if linear > 0 else 0.0
+        return value + length * (linear - 0.5 * length * bend), length
+
     @kept
     def nothing(self) -> np.ndarray:
         """Numbers that w = 0 is made of."""

@@ -126,12 +126,13 @@ def _newton_start_on_squared_hinges(problem: LossColumn) -> Generator[None, None
         sample = problem.sample(step)
         if not w.any() and (yield from _newton_start_is_apart(sample)):
             return None
-        some = SemismoothNewton(sample, w, sample.caps, 0.0, np.zeros(sample.n_rows))
+        zeros = np.zeros(sample.n_rows)
+        some = SemismoothNewton(sample, w, zeros, 0.0, zeros)
         some.may_iterate = False  # iterations go along with all that coefficients are made of
         yield from newton_steps_for_start(some, SAMPLE_GAP, SAMPLE_FALL)
         alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, step)
         w, step = some.w, step // SAMPLE
-    return SemismoothNewton(problem, w, problem.caps, 0.0, alpha)
+    return SemismoothNewton(problem, w, np.zeros(problem.n_rows), 0.0, alpha)
 
 
 def _newton_start_on_hinges(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
@@ -211,9 +212,9 @@ def newton_start_after_sweeps(descent: HybridDescent) -> NewtonStartEnvelopes:
     alpha = beta
     if problem.column.kappa > 0:
         alpha = beta + descent.sigma - problem.column.spread(problem.margins(w))
-    return NewtonStartEnvelopes(
-        w, beta, 0.0 if problem.soft else newton_steepness_after_sweeps(problem, w, beta), alpha
-    )
+    if problem.soft:
+        return NewtonStartEnvelopes(w, descent.visited(problem.margins(w)), 0.0, alpha)
+    return NewtonStartEnvelopes(w, beta, newton_steepness_after_sweeps(problem, w, beta), alpha)
 
 
 def newton_steepness_after_sweeps(problem: LossColumn, w: np.ndarray, beta: np.ndarray) -> float:

@@ -103,12 +103,10 @@ class RowEnvelopes:
         self.z, self.kept = self.z + t * dz, (1.0 - t) * self.kept
         return towards
 
-    def length(self, dz: np.ndarray, start: float, bend: float) -> float:
-        """Minimiser along a step; `start` is the slope there, `bend` the second derivative of all but the loss."""
+    def length(self, u: np.ndarray, dz: np.ndarray, start: float, bend: float) -> float:
+        """Minimiser along a step from multipliers u; `start` is the slope there, `bend` is that of all but the loss."""
         p = self.problem
-        return envelopes.minimum(
-            self.z, dz, self.centre, self.steepness, p.caps, p.kink, self.u, start, bend, self.close
-        )
+        return envelopes.minimum(self.z, dz, self.centre, self.steepness, p.caps, p.kink, u, start, bend, self.close)
 
 
 def row_envelope_steps(
@@ -123,7 +121,7 @@ def row_envelope_steps(
             break
         step = yield from with_heartbeat(inner.direction(g), False)
         dz = p.margins(step)
-        t = inner.length(dz, float(g @ step), float(step @ p.quadratic.times(step)))
+        t = inner.length(inner.u, dz, float(g @ step), float(step @ p.quadratic.times(step)))
         if not math.isfinite(t):
             break
         w = w + t * step

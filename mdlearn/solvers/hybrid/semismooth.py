@@ -50,10 +50,10 @@ NEAR_BLOCK_ENTRIES = 1 << 20
 """Entries of rows that are copied to one dense block, for steps in compiled code."""
 LOST_ROWS_SHARE = 0.2
 """Share of squared hinges that a step may lead out of, beyond which its multipliers bound nothing."""
-ASCENDED_FALL, ASCENDED_GAP, ASCENDED_AGAIN, BOUND_ASCENTS = 2.0, 50.0, 4.0, 3
+ASCENDED_FALL, ASCENDED_GAP, ASCENTS_AHEAD = 5.0, 50.0, 4.0
 """Last fall of the objective of squared hinges, and the gap, in tolerances, up to which a pass of coordinate ascent
-raises the bound: that is off, not the place. The gap up to which another one follows, and the most passes. On a9a at
-C = 10 the first takes the gap from 0.45 to 0.007, for a fourth of a step."""
+raises the bound: that is off, not the place. Passes at the pace of the last one that are to close the gap for another
+one to follow: paces fall. On a9a at C = 10 the first takes the gap from 0.45 to 0.007, for a fourth of a step."""
 ROUNDED_MADE_COEFFICIENT, ROUNDED_MADE_PER_TOL = 1e-9, 1e-4
 """Difference between coefficients and what multipliers of steep losses make, as a share of the largest, that rounding
 may leave: always, and in units of the tolerance. A search for dual coefficients takes 0.1 s on reuters_moneyfx."""
@@ -71,7 +71,7 @@ class SemismoothNewton(RowEnvelopes):
     w : ndarray
         Where to begin.
     centre : ndarray of shape (m,)
-        Multipliers that the envelopes are around; of squared hinges nothing.
+        Multipliers that the envelopes are around; of squared hinges those whose rows the first step goes over, or 0.
     steepness : float
         Of rows of weight 1; of squared hinges nothing.
     alpha : ndarray of shape (m,)
@@ -86,12 +86,15 @@ class SemismoothNewton(RowEnvelopes):
         `alpha` is only nearly what the coefficients are made of.
     iterations : int
         Conjugate gradients of the last step that was made by them.
+    face : ndarray of int64
+        Rows of squared hinges that the next step takes for those with a loss, where these are not yet to be known.
     """
 
     def __init__(
         self, problem: LossColumn, w: np.ndarray, centre: np.ndarray, steepness: float, alpha: np.ndarray
     ) -> None:
         counts = problem.column.counts
+        self.face = np.flatnonzero(centre if problem.soft else ())
         if problem.soft:
             centre = np.zeros(problem.n_rows)
             s = np.divide(1.0, problem.softness, out=np.zeros_like(counts), where=problem.softness > 0)
@@ -151,7 +154,9 @@ class SemismoothNewton(RowEnvelopes):
         while True:
             if not soft:
                 self._move_on()
-            near, made = self._near(), None
+            near, made, u, slope, over_face = self._near(), None, self.u, self.slope, self.face.shape[0] > 0
+            if over_face:
+                self._restrict_to_face()
             if near is None and self._iterates():
                 made = yield from with_heartbeat(self._gradient_step(), False)
                 step, dz = made.step, made.dz
@@ -163,9 +168,13 @@ class SemismoothNewton(RowEnvelopes):
                 yield False
                 step, dz = w - self.w, self.problem.margins(w) - self.z
             bend = float(step @ self.problem.quadratic.times(step))
-            t = self.length(dz, float(self.slope @ step), bend)
+            t = self.length(u, dz, float(slope @ step), bend)
             if not math.isfinite(t):
-                return
+                if not over_face:
+                    return
+                self.evaluate()
+                self.slope = slope
+                continue
             full, self.w, objective = self.w + step, self.w + t * step, self.objective
             if made is not None:
                 towards, alpha = made.towards, made.towards if made.alpha is None else made.alpha
@@ -193,6 +202,18 @@ class SemismoothNewton(RowEnvelopes):
                 continue
             self.compute_slope()
             yield True
+
+    def _restrict_to_face(self) -> None:
+        """Take the quadratic over the rows of the face for the objective, once: its multipliers and its slope.
+
+        Where coordinate ascent leaves off, its multipliers know better than margins next to a kink which rows have a
+        loss at the optimum: steps over those of the margins are cut short again and again.
+        """
+        p, self.free, self.face = self.problem, self.face, self.face[:0]
+        self.u = np.zeros(p.n_rows)
+        self.u[self.free] = self.steepness[self.free] * (p.kink - self.z[self.free])
+        pushed = p.adjoint(self.u) if p.pulled is None else p.adjoint(self.u) + p.pulled
+        self.slope = self.Aw - pushed
 
     def _iterates(self) -> bool:
         """Whether the next step is cheaper by conjugate gradients: not once these took longer than a factor would.
@@ -264,8 +285,7 @@ class SemismoothNewton(RowEnvelopes):
 
     def _take_bound(self, beta: np.ndarray, reached: np.ndarray) -> bool:
         """Take multipliers that make the coefficients `reached` for the bound where they say more; say whether."""
-        p = self.problem
-        value, length = _largest_bound_along(p, beta, reached if p.pulled is None else reached - p.pulled)
+        value, length = self.problem.largest_bound_along(beta, reached)
         better = value > self.lower_bound
         if better:
             self.lower_bound, self.beta = value, length * beta
@@ -280,14 +300,14 @@ class SemismoothNewton(RowEnvelopes):
             return
         descent = self.descent
         descent.begin_at(beta, made, np.flatnonzero((beta > 0) | (self.u > 0)))
-        for _ in range(BOUND_ASCENTS):
+        while True:
+            before = self.gap
             yield from with_heartbeat(descent.pass_once(), False)
-            if (
-                self._take_bound(descent.beta, descent.element)
-                and self.gap_in_tolerances(self.objective, self.lower_bound) <= 1.0
-            ):
+            better = self._take_bound(descent.beta, descent.element)
+            far = self.gap_in_tolerances(self.objective, self.lower_bound)
+            if better and far <= 1.0:
                 yield True
-            if not self.gap_in_tolerances(self.objective, self.lower_bound) <= ASCENDED_AGAIN:
+            if far <= 1.0 or not math.log(far) <= ASCENTS_AHEAD * math.log(before / self.gap):
                 return
 
     def gap_in_tolerances(self, objective: float, value: float) -> float:
@@ -377,14 +397,3 @@ class SemismoothNewton(RowEnvelopes):
         self.lower_bound, self.beta = self.objective - gap, self.u
         self.kept *= share
         return bool(taken)
-
-
-def _largest_bound_along(problem: LossColumn, beta: np.ndarray, made: np.ndarray) -> tuple[float, float]:
-    """Largest dual value of squared hinges at multiples of beta >= 0, and the multiple; R'beta is `made`, A = I."""
-    linear, bend = problem.kink * float(beta.sum()), float((problem.softness * beta) @ beta) + float(made @ made)
-    value = 0.0
-    if problem.pulled is not None:
-        linear -= float(problem.pulled @ made)
-        value = -0.5 * float(problem.pulled @ problem.pulled)
-    length = linear / bend if linear > 0 else 0.0
-    return value + length * (linear - 0.5 * length * bend), length

@@ -253,11 +253,12 @@ class Hybrid(Solver):
         quadratic, sum_of_free = begun.problem.quadratic, begun.sum
         for one in (*levels[1:], problem):
             problem.quadratic = one.quadratic = quadratic
-            here = SemismoothNewton(problem, begun.w, problem.caps, 0.0, begun.alpha)
+            here = SemismoothNewton(problem, begun.w, np.zeros(problem.n_rows), 0.0, begun.alpha)
             here.iterated = begun.iterated
             yield places.offered(here.objective, here.lower_bound, here.report)
             yield from newton_start.newton_steps_for_start(begun, newton_start.SAMPLE_GAP)
-            iterated, begun = begun.iterated, SemismoothNewton(one, begun.w, one.caps, 0.0, begun.alpha)
+            iterated = begun.iterated
+            begun = SemismoothNewton(one, begun.w, np.zeros(one.n_rows), 0.0, begun.alpha)
             begun.sum, begun.factored, begun.iterated = sum_of_free, True, iterated
         return begun
 

@@ -15,10 +15,13 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
+from mdlearn.numerics.interruptible import finished
+from mdlearn.solvers.hybrid import loss_column
 from mdlearn.solvers.hybrid.descent import HybridDescent
-from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts, LossColumnQuadratic
 from mdlearn.solvers.hybrid.narrow import NarrowHinges
 from mdlearn.solvers.hybrid.newton_start import newton_start_after_sweeps
+from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 
 
 def indicators(m, attributes, levels, seed=0):
@@ -113,3 +116,62 @@ def test_narrow_steps_begin_where_sweeps_ended(power, variance):
             np.append(point.coef, point.intercept), R.T @ point.alpha, rtol=0, atol=1e-11 * np.abs(R).sum()
         )
     assert narrow.objective <= value
+
+
+def nearly_hard_start(monkeypatch, sweeps, a=0.0):
+    """Where sweeps over squared hinges of large weight leave off, and rows whose multipliers visits leave above 0."""
+    monkeypatch.setattr(loss_column, "WHOLE_BLOCK_ENTRIES", 0)
+    X, y = indicators(600, 10, 4)
+    y = np.where(X @ np.random.default_rng(1).standard_normal(X.shape[1]) > 0, 1.0, -1.0)
+    rows, ones = DenseRows(X), np.ones(len(y))
+    problem = LossColumn(
+        Column(y, ones, 0.0, a, (HingeTerm(1e3, power=2),)), AffineRows(rows, True), X.sum(axis=1), rows
+    )
+    problem.quadratic = LossColumnQuadratic(None, None, False)
+    descent = HybridDescent(problem, problem.own_quadratic)
+    for _ in range(sweeps):
+        finished(descent.sweep())
+    start = newton_start_after_sweeps(descent)
+    short = 1.0 - problem.margins(start.w) - descent.beta / 2e3
+    return problem, start, np.flatnonzero(descent.beta + short / (X.sum(axis=1) + 1.0 + 1.0 / 2e3) > 0)
+
+
+@pytest.mark.parametrize("a", [0.0, 3.0])
+def test_the_first_step_on_squared_hinges_goes_over_rows_that_visits_leave_multipliers(a, monkeypatch):
+    """Its end is the optimum over these, as if all others had no loss; the steps after it go over rows with a loss."""
+    problem, start, face = nearly_hard_start(monkeypatch, 6, a)
+    newton, seen, direction = SemismoothNewton(problem, *start), [], SemismoothNewton.direction
+
+    def noted(self, g):
+        seen.append((self.free.copy(), self.w, self.z))
+        step = yield from direction(self, g)
+        seen[-1] += (self.w + step,)
+        return step
+
+    monkeypatch.setattr(SemismoothNewton, "direction", noted)
+    steps, values = newton.steps(), [newton.objective]
+    while len(seen) < 2 or len(seen[-1]) < 4:
+        values += [newton.objective] if next(steps) else []
+    R = problem.block()[face]
+    pulled = 0.0 if a == 0 else problem.pulled
+    best = np.linalg.solve(np.eye(R.shape[1]) + 2e3 * R.T @ R, 2e3 * R.sum(axis=0) + pulled)
+    assert np.array_equal(seen[0][0], face) and not np.array_equal(face, np.flatnonzero(seen[0][2] < 1.0))
+    assert seen[0][3] == pytest.approx(best, rel=1e-6, abs=1e-8)
+    assert np.array_equal(seen[1][0], np.flatnonzero(seen[1][2] < 1.0)) and values[1] < values[0]
+
+
+def test_a_first_step_that_leads_up_is_not_taken(monkeypatch):
+    """Steps over the rows with a loss come in its place."""
+    problem, start, _ = nearly_hard_start(monkeypatch, 6)
+    z = problem.margins(start.w)
+    far = start._replace(centre=np.where(z > np.quantile(z, 0.98), 1.0, 0.0))  # their margins are to become 1
+    plain = start._replace(centre=np.zeros(len(z)))
+    ends = []
+    for one in (far, plain):
+        newton = SemismoothNewton(problem, *one)
+        before, steps = newton.objective, newton.steps()
+        while not next(steps):
+            pass
+        assert newton.objective < before
+        ends.append(newton.w)
+    assert np.array_equal(*ends)
