@@ -9,46 +9,11 @@ The variance is a squared loss on centred rows r_i - v, v the mean signed row: a
 w = u + tau v only the row itself is added to anything.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport uint64_t
 
 from mdlearn._solvers.clones cimport MDLEARN_PREFETCH, prefetch
-from mdlearn._solvers.rows cimport add, check_csr, index_t, inner, real_t, sparse_add, sparse_inner
-
-
-cdef extern from *:
-    """
-    /* Products and sums as `inner` and `add` make them, for wider vectors: the same bits. */
-    MDLEARN_CLONES static double mdlearn_inner(const double *x, const double *w, Py_ssize_t d)
-    {
-        double p[8] = {0};
-        Py_ssize_t j, k;
-        for (j = 0; j + 8 <= d; j += 8)
-            for (k = 0; k < 8; k++)
-                p[k] += x[j + k] * w[j + k];
-        for (; j < d; j++)
-            p[0] += x[j] * w[j];
-        return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
-    }
-
-    MDLEARN_CLONES static void mdlearn_add(const double *x, double *w, Py_ssize_t d, double by)
-    {
-        Py_ssize_t j;
-        for (j = 0; j < d; j++)
-            w[j] += by * x[j];
-    }
-    """
-    double mdlearn_inner(const double *x, const double *w, Py_ssize_t d) noexcept nogil
-    void mdlearn_add(const double *x, double *w, Py_ssize_t d, double by) noexcept nogil
-
-
-cdef enum:
-    # Places in a record of a row: eight numbers, one line of the cache.
-    LABEL, CURVATURE, CAP, SOFTNESS, BETA, SHIFT, INVERSE, SPREAD, RECORD
-
-
-cdef double LEFT_BY_ROUNDING = 1e-13
-"""Share of a row's curvature that is left at least beside what its variance takes up."""
+from mdlearn._solvers.rows cimport check_csr, index_t, real_t, sparse_add, sparse_inner
 
 
 cdef class Ascent:
@@ -69,16 +34,6 @@ cdef class Ascent:
     visits : rows visited so far; n_free, n_between, n_capped : numbers of rows that are free, between their bounds, and
     at the upper one.
     """
-
-    cdef double[:, ::1] records
-    cdef double[::1] w
-    cdef long long[::1] order, free
-    cdef double kink, border, norm
-    cdef uint64_t state
-    cdef public double tau, along, lazy
-    cdef readonly double loss, gain
-    cdef double rest
-    cdef readonly Py_ssize_t n_free, n_between, n_capped, visits
 
     def __init__(
         self, double[:, ::1] records, double[::1] w, long long[::1] order, long long[::1] free, double kink,
@@ -106,136 +61,25 @@ cdef class Ascent:
         self.n_free = n
 
 
-cdef inline void shuffle(long long[::1] order, Py_ssize_t n, uint64_t* state) noexcept nogil:
-    # Xorshift; a multiplication takes the place of a division.
-    cdef Py_ssize_t k, j
-    cdef uint64_t s = state[0]
-    cdef long long held
-    for k in range(n - 1, 0, -1):
-        s ^= s << 13
-        s ^= s >> 7
-        s ^= s << 17
-        j = <Py_ssize_t> (((s >> 32) * <uint64_t> (k + 1)) >> 32)
-        held = order[k]
-        order[k] = order[j]
-        order[j] = held
-    state[0] = s
+cdef class Sweeps:
+    """Limits of passes and sweeps, one for all of a column.
 
+    Parameters
+    ----------
+    most, share, visits : of passes, as for `dense_passes`; surveyed : share of free rows up to which a survey follows
+    their passes; lazy : share of the mean gap of a row below which a survey leaves it out; tol, least : relative gap
+    at which sweeps end, and the smallest value that it is relative to.
+    """
 
-cdef inline void forget(Ascent p) noexcept nogil:
-    p.loss = p.gain = 0.0
-    p.n_free = p.n_between = p.n_capped = 0
+    cdef public int most
+    cdef double share, surveyed, lazy, tol, least
+    cdef Py_ssize_t visits
 
-
-cdef inline void begin(Ascent p, bint whole) noexcept nogil:
-    if whole:
-        forget(p)
-        shuffle(p.order, p.order.shape[0], &p.state)
-    else:
-        p.rest = 0.0
-        shuffle(p.free, p.n_free, &p.state)
-
-
-cdef inline double best(double* r, double slope, double curvature) noexcept nogil:
-    """Multiplier between its bounds that ends a slope of such a curvature."""
-    if curvature > 0.0:
-        return min(max(r[BETA] + slope / curvature, 0.0), r[CAP])
-    # A row of length zero: no multiplier changes its margin.
-    return (r[CAP] if r[CAP] < INFINITY else r[BETA]) if slope > 0.0 else 0.0
-
-
-cdef inline double move_both(Ascent p, double* r, double* g, bint whole) noexcept nogil:
-    """Ascend along both multipliers of a row; set its slope g, and return the new one of the loss."""
-    cdef double square = r[CURVATURE] - r[SOFTNESS], gs, weight, cross, n, ratio, left, new, worth, ds
-    g[0] -= p.tau * r[SHIFT]
-    if r[INVERSE] == 0.0:
-        return best(r, g[0] - r[SOFTNESS] * r[BETA], r[CURVATURE])
-    gs, weight = p.along + p.tau * p.norm + g[0] - p.kink, 0.5 / r[INVERSE]
-    if whole:
-        p.loss += weight * gs * gs
-    gs -= r[SPREAD] * r[INVERSE]
-    worth = weight * gs * gs
-    cross = square - r[SHIFT]
-    # Both differences are positive, but for the rounding of long rows.
-    n = 1.0 / (max(cross - r[SHIFT] + p.norm, 0.0) + r[INVERSE])
-    ratio = cross * n
-    left = max(r[CURVATURE] - ratio * cross, LEFT_BY_ROUNDING * r[CURVATURE])
-    new = best(r, g[0] - r[SOFTNESS] * r[BETA] - ratio * gs, left)
-    if new != r[BETA] or worth > p.lazy:
-        ds = gs * n - ratio * (new - r[BETA])
-        r[SPREAD] += ds
-        p.tau -= ds
-        p.along += (ds + new - r[BETA]) * r[SHIFT]
-    if whole:
-        p.gain -= 0.5 * r[INVERSE] * r[SPREAD] * r[SPREAD]
-    else:
-        p.rest += worth
-    return new
-
-
-cdef inline double gap_of_loss(double* r, double g) noexcept nogil:
-    """What the loss of a row contributes to the duality gap at a slope."""
-    cdef double beta = r[BETA], ahead = max(g, 0.0)
-    if r[SOFTNESS] > 0.0:
-        return 0.5 * ahead * ahead / r[SOFTNESS] + 0.5 * r[SOFTNESS] * beta * beta - beta * g
-    return r[CAP] * ahead - beta * g
-
-
-cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole) noexcept nogil:
-    """Ascend along the multipliers of a row at the product f of u and x; return what u gets of it."""
-    cdef double g = p.kink - r[LABEL] * f, old = r[BETA], step = -r[SPREAD], new
-    if p.norm < INFINITY:
-        new = move_both(p, r, &g, whole)
-    else:
-        new = best(r, g - r[SOFTNESS] * old, r[CURVATURE])
-    if not whole:
-        p.rest += gap_of_loss(r, g)
-    step += r[SPREAD] + (new - old)
-    r[BETA] = new
-    p.visits += 1
-    if whole:
-        if g > 0.0:
-            p.loss += 0.5 * g * g / r[SOFTNESS] if r[SOFTNESS] > 0.0 else r[CAP] * g
-        p.gain += new * (p.kink - 0.5 * r[SOFTNESS] * new)
-        if 0.0 < new < r[CAP]:
-            p.n_between += 1
-        elif new > 0.0:
-            p.n_capped += 1
-        if new != old or 0.0 < new < r[CAP]:
-            p.free[p.n_free] = i
-            p.n_free += 1
-    return r[LABEL] * step
-
-
-cdef inline void look_at(Ascent p, double* r, Py_ssize_t i, double f) noexcept nogil:
-    """Add up what a row contributes at the product f of u and x; it is free where that is much, or between bounds."""
-    cdef double g = p.kink - r[LABEL] * f, beta = r[BETA]
-    if g > 0.0:
-        p.loss += 0.5 * g * g / r[SOFTNESS] if r[SOFTNESS] > 0.0 else r[CAP] * g
-    p.gain += beta * (p.kink - 0.5 * r[SOFTNESS] * beta)
-    p.n_between += 0.0 < beta < r[CAP]
-    p.n_capped += beta >= r[CAP] > 0.0
-    if 0.0 < beta < r[CAP] or gap_of_loss(r, g) > p.lazy:
-        p.free[p.n_free] = i
-        p.n_free += 1
-
-
-cdef inline Py_ssize_t place(Ascent p, Py_ssize_t k, bint whole) noexcept nogil:
-    return p.order[k] if whole else p.free[k]
-
-
-cdef inline double product(const real_t* x, const double* w, Py_ssize_t d) noexcept nogil:
-    if real_t is double:
-        return mdlearn_inner(x, w, d)
-    else:
-        return inner(x, w, d)
-
-
-cdef inline void grow(const real_t* x, double* w, Py_ssize_t d, double by) noexcept nogil:
-    if real_t is double:
-        mdlearn_add(x, w, d, by)
-    else:
-        add(x, 1, w, d, by)
+    def __init__(
+        self, int most, double share, Py_ssize_t visits, double surveyed, double lazy, double tol, double least
+    ):
+        self.most, self.share, self.visits, self.surveyed = most, share, visits, surveyed
+        self.lazy, self.tol, self.least = lazy, tol, least
 
 
 cdef void visit_dense(
@@ -321,18 +165,36 @@ def sparse(
         visit_sparse(entries, places, indptr, p, whole, start, stop)
 
 
-def dense_passes(const real_t[:, :] X, Ascent p, int most, double share, Py_ssize_t visits):
-    """Passes over the free rows: at most so many, and visits, until their part of the gap is a `share` of the first."""
+cdef void pass_over_dense(const real_t[:, :] X, Ascent p, int most, double share, Py_ssize_t visits) noexcept nogil:
     cdef int turn
     cdef double first = 0.0
     cdef Py_ssize_t end = p.visits + visits
+    for turn in range(most):
+        visit_dense(X, p, False, 0, p.n_free)
+        first = p.rest if turn == 0 else first
+        if (turn and not p.rest > share * first) or p.visits + p.n_free > end:
+            break
+
+
+cdef void pass_over_sparse(
+    const real_t* data, const index_t* indices, const index_t[::1] indptr, Ascent p, int most, double share,
+    Py_ssize_t visits,
+) noexcept nogil:
+    cdef int turn
+    cdef double first = 0.0
+    cdef Py_ssize_t end = p.visits + visits
+    for turn in range(most):
+        visit_sparse(data, indices, indptr, p, False, 0, p.n_free)
+        first = p.rest if turn == 0 else first
+        if (turn and not p.rest > share * first) or p.visits + p.n_free > end:
+            break
+
+
+def dense_passes(const real_t[:, :] X, Ascent p, int most, double share, Py_ssize_t visits):
+    """Passes over the free rows: at most so many, and visits, until their part of the gap is a `share` of the first."""
     check_dense(X, p)
     with nogil:
-        for turn in range(most):
-            visit_dense(X, p, False, 0, p.n_free)
-            first = p.rest if turn == 0 else first
-            if (turn and not p.rest > share * first) or p.visits + p.n_free > end:
-                break
+        pass_over_dense(X, p, most, share, visits)
 
 
 def sparse_passes(
@@ -340,18 +202,11 @@ def sparse_passes(
     Py_ssize_t visits,
 ):
     """The same over rows of a CSR matrix."""
-    cdef int turn
-    cdef double first = 0.0
-    cdef Py_ssize_t end = p.visits + visits
     check_csr(data.shape[0], indices.shape[0], indptr, p.records.shape[0], 0, p.records.shape[0])
     cdef const real_t* entries = &data[0] if data.shape[0] else NULL
     cdef const index_t* places = &indices[0] if data.shape[0] else NULL
     with nogil:
-        for turn in range(most):
-            visit_sparse(entries, places, indptr, p, False, 0, p.n_free)
-            first = p.rest if turn == 0 else first
-            if (turn and not p.rest > share * first) or p.visits + p.n_free > end:
-                break
+        pass_over_sparse(entries, places, indptr, p, most, share, visits)
 
 
 cdef int check_survey(Ascent p, Py_ssize_t start, Py_ssize_t stop) except -1:
@@ -362,16 +217,33 @@ cdef int check_survey(Ascent p, Py_ssize_t start, Py_ssize_t stop) except -1:
     return check_visits(p, True, start, stop)
 
 
+cdef void survey_dense(const real_t[:, :] X, Ascent p, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Py_ssize_t i, d = X.shape[1]
+    if start == 0:
+        forget(p)
+    for i in range(start, stop):
+        look_at(p, &p.records[i, 0], i, product(&X[i, 0], &p.w[0], d) + p.border * p.w[d])
+
+
+cdef void survey_sparse(
+    const real_t* data, const index_t* indices, const index_t[::1] indptr, Ascent p, Py_ssize_t start, Py_ssize_t stop
+) noexcept nogil:
+    cdef Py_ssize_t i, first, d = p.w.shape[0] - 1
+    cdef double f
+    if start == 0:
+        forget(p)
+    for i in range(start, stop):
+        first = indptr[i]
+        f = sparse_inner(data + first, indices + first, &p.w[0], indptr[i + 1] - first) + p.border * p.w[d]
+        look_at(p, &p.records[i, 0], i, f)
+
+
 def dense_survey(const real_t[:, :] X, Ascent p, Py_ssize_t start, Py_ssize_t stop):
     """Survey the rows start <= i < stop: sums, and the rows that are free."""
-    cdef Py_ssize_t i, d = X.shape[1]
     check_dense(X, p)
     check_survey(p, start, stop)
     with nogil:
-        if start == 0:
-            forget(p)
-        for i in range(start, stop):
-            look_at(p, &p.records[i, 0], i, product(&X[i, 0], &p.w[0], d) + p.border * p.w[d])
+        survey_dense(X, p, start, stop)
 
 
 def sparse_survey(
@@ -379,16 +251,81 @@ def sparse_survey(
     Py_ssize_t stop,
 ):
     """The same over rows of a CSR matrix whose columns are below that of the intercept."""
-    cdef Py_ssize_t i, first, d = p.w.shape[0] - 1
-    cdef double f
     check_csr(data.shape[0], indices.shape[0], indptr, p.records.shape[0], 0, p.records.shape[0])
     check_survey(p, start, stop)
     cdef const real_t* entries = &data[0] if data.shape[0] else NULL
     cdef const index_t* places = &indices[0] if data.shape[0] else NULL
     with nogil:
-        if start == 0:
-            forget(p)
-        for i in range(start, stop):
-            first = indptr[i]
-            f = sparse_inner(entries + first, places + first, &p.w[0], indptr[i + 1] - first) + p.border * p.w[d]
-            look_at(p, &p.records[i, 0], i, f)
+        survey_sparse(entries, places, indptr, p, start, stop)
+
+
+cdef double end_sweep(Ascent p, Sweeps s, double* sums) noexcept nogil:
+    """Objective and bound at the sums of a sweep or survey; return by how much their gap is beyond the limit."""
+    cdef double half = 0.5 * mdlearn_inner(&p.w[0], &p.w[0], p.w.shape[0]), gap
+    sums[0], sums[1] = half + p.loss, p.gain - half
+    gap = fabs(sums[0] - sums[1])  # margins at visits can say less than the bound does
+    p.lazy = s.lazy * gap / p.records.shape[0]
+    return gap - s.tol * max(fabs(sums[1] + gap), s.least)
+
+
+def dense_sweeps(const real_t[:, :] X, Ascent p, int n, int plain, Sweeps s):
+    """Sweep n times over all rows, after passes over the free ones but for the first `plain` times.
+
+    A survey follows passes over few rows in the place of a sweep; one looks again where margins at visits say that the
+    gap meets `tol`, and the sweeps end once it does. There is no variance. Returns of each sweep the objective, the
+    bound, numbers of visits in passes, of rows visited and surveyed in the sweep, and of rows between their bounds.
+    """
+    cdef Py_ssize_t m = p.records.shape[0], free, before, visited, surveyed
+    cdef double sums[2]
+    cdef double beyond = 1.0
+    cdef list found = []
+    check_dense(X, p)
+    check_survey(p, 0, m)
+    while n > 0 and beyond > 0.0:
+        n -= 1
+        with nogil:
+            free, before, surveyed = p.n_free, p.visits, 0
+            if plain <= 0 and free > 0:
+                pass_over_dense(X, p, s.most, s.share, s.visits)
+            before = p.visits - before
+            visited = 0 if before > 0 and free <= s.surveyed * m else m
+            if visited:
+                visit_dense(X, p, True, 0, m)
+                beyond = end_sweep(p, s, sums)
+            if not visited or beyond <= 0.0:
+                survey_dense(X, p, 0, m)
+                surveyed, beyond = m, end_sweep(p, s, sums)
+        plain -= 1
+        found.append((sums[0], sums[1], before, visited, surveyed, p.n_between))
+    return found
+
+
+def sparse_sweeps(
+    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Ascent p, int n, int plain, Sweeps s,
+):
+    """The same over rows of a CSR matrix."""
+    cdef Py_ssize_t m = p.records.shape[0], free, before, visited, surveyed
+    cdef double sums[2]
+    cdef double beyond = 1.0
+    cdef list found = []
+    check_csr(data.shape[0], indices.shape[0], indptr, m, 0, m)
+    check_survey(p, 0, m)
+    cdef const real_t* entries = &data[0] if data.shape[0] else NULL
+    cdef const index_t* places = &indices[0] if data.shape[0] else NULL
+    while n > 0 and beyond > 0.0:
+        n -= 1
+        with nogil:
+            free, before, surveyed = p.n_free, p.visits, 0
+            if plain <= 0 and free > 0:
+                pass_over_sparse(entries, places, indptr, p, s.most, s.share, s.visits)
+            before = p.visits - before
+            visited = 0 if before > 0 and free <= s.surveyed * m else m
+            if visited:
+                visit_sparse(entries, places, indptr, p, True, 0, m)
+                beyond = end_sweep(p, s, sums)
+            if not visited or beyond <= 0.0:
+                survey_sparse(entries, places, indptr, p, 0, m)
+                surveyed, beyond = m, end_sweep(p, s, sums)
+        plain -= 1
+        found.append((sums[0], sums[1], before, visited, surveyed, p.n_between))
+    return found

@@ -185,6 +185,19 @@ def survey_csr(data, indices, indptr, w, records, order, free):
     dual_descent.sparse_survey(data, indices, indptr, ascent, 0, M)
 
 
+SWEEPS = 2, 0.5, M, 0.25, 0.1, 0.0, 1.0
+
+
+def ascend_dense(X, w, records, order, free):
+    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3)
+    dual_descent.dense_sweeps(X, ascent, 3, 2, dual_descent.Sweeps(*SWEEPS))
+
+
+def ascend_csr(data, indices, indptr, w, records, order, free):
+    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3)
+    dual_descent.sparse_sweeps(data, indices, indptr, ascent, 3, 2, dual_descent.Sweeps(*SWEEPS))
+
+
 def smooth_step(square, held, columns, **given):
     room = logistic.Work(square, held, columns, SYRK, POSV)
     logistic.newton_step(
@@ -276,6 +289,8 @@ CASES = {
     "dual_descent.dense_passes": (pass_dense, {"X": one(M, D), "w": one(D + 1), **ASCENT}),
     "dual_descent.sparse_passes": (pass_csr, {**filled(), "w": one(D + 1), **ASCENT}),
     "dual_descent.dense_survey": (survey_dense, {"X": one(M, D), "w": one(D + 1), **ASCENT}),
+    "dual_descent.dense_sweeps": (ascend_dense, {"X": one(M, D), "w": one(D + 1), **ASCENT}),
+    "dual_descent.sparse_sweeps": (ascend_csr, {**filled(), "w": one(D + 1), **ASCENT}),
     "dual_descent.sparse_survey": (survey_csr, {**filled(), "w": one(D + 1), **ASCENT}),
     "envelopes.slopes": (envelopes.slopes, {"z": one(M), **ENVELOPES, "kink": 1.0, "u": one(M),
                                             "free": integers(M, M)}),

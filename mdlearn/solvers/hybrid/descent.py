@@ -14,6 +14,7 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.forms.certificates.primal import primal_objective
+from mdlearn.forms.proof import GAP_SHARE_AT_ZERO
 from mdlearn.solvers.hybrid.face import (
     FIRST_VARIED_FACE_GAP,
     VARIED_FACE_GAP,
@@ -79,6 +80,8 @@ class HybridDescent:
         Whether a survey came last.
     operations, paid : float
         Operations so far, and up to the last face step.
+    bounds, least : list of float, float
+        The bound after every sweep, and the smallest objective.
     rise, price_of_digit, steady_price : float
         Rise of the bound in the last sweep, and operations that a digit takes at the pace of the rises: of the last
         sweep, and of the last two.
@@ -94,11 +97,7 @@ class HybridDescent:
         self.problem, self.make_quadratic, self.tol = problem, make_quadratic, tol
         self.quadratic: LossColumnQuadratic | None = None
         rows, m, d = problem.stored, problem.n_rows, problem.stored.shape[1]
-        border = float(problem.rows.constant)
-        self.records = np.zeros((m, 8))
-        self.records[:, 0] = problem.column.y
-        self.records[:, 1] = problem.squares + border + problem.softness
-        self.records[:, 2], self.records[:, 3] = problem.caps, problem.softness
+        self.records = problem.records_of_rows()
         self.w = np.zeros(d + 1)
         self.u = self.w[: problem.width]
         norm = self._vary() if problem.column.kappa > 0 else math.inf
@@ -117,6 +116,11 @@ class HybridDescent:
         self.varied_price, self.varied_steps = price_of_varied_face_step(problem), 0
         self.varies_along, self.stepped, self.again = takes_variance_along(problem), False, False
         self.objective, self.lower_bound = math.inf, -math.inf
+        self.bounds: list[float] = []
+        self.least = math.inf
+        visits, scale = min(VISITS_PER_ROW * m, self.piece), GAP_SHARE_AT_ZERO * abs(problem.column.at_zero)
+        self.limits = kernels.Sweeps(MOST_PASSES, PASSES_SHARE, visits, SURVEYED, LAZY_SHARE, tol, scale)
+        self.plain = problem.column.kappa == 0 and problem.pulled is None and m <= self.piece
         self._begin_ascent(norm)
         self.ascent.tau = problem.column.mean
 
@@ -125,7 +129,7 @@ class HybridDescent:
         problem, border = self.problem, float(self.problem.rows.constant)
         places = self.order, self.free
         self.ascent = kernels.Ascent(self.records, self.w, *places, problem.kink, border, norm, ORDER_SEED)
-        self.visit, self.passes, self.survey = self._kernels(problem.stored)
+        self.visit, self.passes, self.survey, self.sweeps_at_once = self._kernels(problem.stored)
 
     def _vary(self) -> float:
         """Tell the records of a variance term, and return the squared length of the mean signed row."""
@@ -136,13 +140,20 @@ class HybridDescent:
 
     def _kernels(
         self, rows: Rows
-    ) -> tuple[Callable[[bool, int, int], None], Callable[[int, float, int], None], Callable[[int, int], None]]:
+    ) -> tuple[
+        Callable[[bool, int, int], None],
+        Callable[[int, float, int], None],
+        Callable[[int, int], None],
+        Callable[[int, int, kernels.Sweeps], list[tuple[float, float, int, int, int, int]]],
+    ]:
         if isinstance(rows, CsrRows):
             A = rows.X.data, rows.X.indices, rows.X.indptr, self.ascent
-            return partial(kernels.sparse, *A), partial(kernels.sparse_passes, *A), partial(kernels.sparse_survey, *A)
+            of_csr = kernels.sparse, kernels.sparse_passes, kernels.sparse_survey, kernels.sparse_sweeps
+            return partial(of_csr[0], *A), partial(of_csr[1], *A), partial(of_csr[2], *A), partial(of_csr[3], *A)
         assert isinstance(rows, DenseRows)
         B = rows.X, self.ascent
-        return partial(kernels.dense, *B), partial(kernels.dense_passes, *B), partial(kernels.dense_survey, *B)
+        of_dense = kernels.dense, kernels.dense_passes, kernels.dense_survey, kernels.dense_sweeps
+        return partial(of_dense[0], *B), partial(of_dense[1], *B), partial(of_dense[2], *B), partial(of_dense[3], *B)
 
     @property
     def beta(self) -> np.ndarray:
@@ -164,8 +175,10 @@ class HybridDescent:
         u = self.u
         return u + self.ascent.tau * self.problem.mean_row if self.problem.column.kappa > 0 else u.copy()
 
-    def sweep(self) -> Generator[None, None, None]:
+    def sweep(self, at_once: int = 1) -> Generator[None, None, None]:
         """Passes over free rows, then all rows once: visits of them, or a survey where few are free.
+
+        Of the first sweeps some may go `at_once`, where these are short.
 
         A step over a settled face comes first, where a digit costs more. Beside a variance it is in its metric, and so
         are passes, with surveys: once sweeps have cost as much as its matrix, where the digits to come cost more.
@@ -181,6 +194,10 @@ class HybridDescent:
             yield from self._begin_metric()
         if stepped:
             yield from self._face_step(self.face_price(self.face))
+        if self.plain:
+            self.limits.most = PASSES if stepped else MOST_PASSES
+            self._sweep_at_once(at_once if at_once * VISITS_PER_ROW * m <= self.piece else 1, begun)
+            return
         # Where a metric begins with a step over its face, the next survey says first what that has left.
         inner = 0 if due and stepped else (yield from self._pass_over_free(free, stepped or self.stepped))
         self.stepped = False
@@ -194,9 +211,23 @@ class HybridDescent:
         self._sum_up()
         self._judge(begun, bound)
 
+    def _sweep_at_once(self, n: int, begun: float) -> None:
+        """Sweep n times, or until a survey says that the gap is reached; the first began at such operations."""
+        between, per_row = self.face, 2.0 * self.entries + VISIT_OPERATIONS
+        for objective, bound, passed, visited, surveyed, free in self.sweeps_at_once(
+            n, FIRST_SWEEPS - self.sweeps, self.limits
+        ):
+            before, self.face, between = self.lower_bound, between, free
+            self.objective, self.lower_bound, self.surveyed = objective, bound, surveyed > 0
+            self.operations += (PASS_PRICE * passed + visited + SURVEY_PRICE * surveyed) * per_row
+            self._judge(begun, before)
+            begun = self.operations
+
     def _judge(self, begun: float, bound: float) -> None:
         """Pace of the bound since the last sweep, which began at such operations and bound."""
         self.sweeps += 1
+        self.bounds.append(self.lower_bound)
+        self.least = min(self.least, self.objective)
         rise, earlier = self.lower_bound - bound, self.rise
         rate = math.log(earlier / rise) if earlier > rise > 0 else 0.0
         spent, both = self.operations - begun, rate + self.rate

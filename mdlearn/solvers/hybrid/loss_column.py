@@ -108,6 +108,34 @@ def suits_narrow_loss_column(rows: AffineRows, smooth: bool = False) -> bool:
     return few and (dense or (isinstance(one, CsrRows) and one.n_entries >= STORED_SHARE * m * d))
 
 
+class LossColumnWeights:
+    """Weights of the rows in a loss column, which do not depend on signs: classes against the rest have them in common.
+
+    Attributes
+    ----------
+    of : ndarray of shape (1, m)
+        Upper bounds of the column's multipliers; where those of another are the same array, so is the rest.
+    caps, softness : ndarray of shape (m,)
+    records : ndarray of shape (m, 8) or None
+        What sweeps read of the rows but for their signs, once it is made.
+    """
+
+    def __init__(self, column: Column, squares: np.ndarray) -> None:
+        self.of, self.caps, self.softness = column.caps, column.caps[0], column.softness[0]
+        self.column, self.squares = column, squares
+        self.records: np.ndarray | None = None
+
+    @kept
+    def cap(self) -> float:
+        """Largest upper bound."""
+        return float(self.caps[self.caps.argmax()])  # `max` takes twice as long over few rows
+
+    @kept
+    def mean_square(self) -> float:
+        """Mean squared length of a row."""
+        return float(self.squares.dot(self.column.counts)) / self.column.total
+
+
 class LossColumnParts:
     """Parts that all loss columns of the hybrid solver share: squared row lengths, and scatters about the mean."""
 
@@ -117,6 +145,7 @@ class LossColumnParts:
         self.columns, self.rows, self.squares, self.bias, self.sweeps = columns, rows, squares, bias, sweeps
         self.equal: EqualRows | None = None  # groups that the rows stand for
         self.factors: SharedFactors = {}
+        self.weights: LossColumnWeights | None = None  # of the last column
         self.whitening: LossColumnWhitening | None = None  # of the last columns with a variance term
         # Sums over single rows skip the zeros of dense ones, where these are many: a small block is not worth a copy.
         self.stored = rows.rows
@@ -126,6 +155,13 @@ class LossColumnParts:
                 self.stored = csr_copy_of_dense_rows(rows.rows)
             elif sweeps and X.strides[1] != X.itemsize:
                 self.stored = DenseRows(copied_by_rows(X))
+
+    def weights_of(self, column: Column) -> LossColumnWeights:
+        """Weights of a column of theirs: those of the last one, where nothing but signs is different."""
+        found = self.weights
+        if found is None or found.of is not column.caps:
+            found = self.weights = LossColumnWeights(column, self.squares)
+        return found
 
     @kept
     def scatters(self) -> Scatters:
@@ -193,7 +229,8 @@ class LossColumn:
         self.parts = parts
         self.column, self.rows, self.squares, self.stored = column, rows, squares, stored
         self.factors, self.declared, self.y = {} if factors is None else factors, column, column.y
-        self.caps, self.softness, self.kink = column.caps[0], column.softness[0], column.terms[0].threshold
+        self.weights = weights = LossColumnWeights(column, squares) if parts is None else parts.weights_of(column)
+        self.caps, self.softness, self.kink = weights.caps, weights.softness, column.terms[0].threshold
         self.n_rows, self.width, self.soft = self.caps.shape[0], rows.width, column.terms[0].kind == "squared"
 
     @kept
@@ -344,16 +381,30 @@ class LossColumn:
             return np.zeros(self.width)
         return np.append(start.coef, start.intercept) if self.rows.constant else start.coef.copy()
 
+    def records_of_rows(self) -> np.ndarray:
+        """Eight numbers a row, as sweeps read them, with multipliers of 0."""
+        weights, parts = self.weights, self.parts
+        records = weights.records
+        if records is None:
+            records = np.zeros((self.n_rows, 8))
+            records[:, 1] = self.squares + float(self.rows.constant) + weights.softness
+            records[:, 2], records[:, 3] = weights.caps, weights.softness
+            if parts is not None and len(parts.columns) > 1:
+                weights.records = records
+        if weights.records is not None:
+            records = weights.records.copy()
+        records[:, 0] = self.y
+        return records
+
     def margin_reach(self) -> float:
         """Move of an average margin while its multiplier grows to its upper bound, or by the steepness."""
-        most = self.column.terms[0].steepest if self.soft else float(self.caps.max())
-        return most * float(self.squares @ self.column.counts) / self.column.total
+        weights = self.weights
+        return (self.column.terms[0].steepest if self.soft else weights.cap) * weights.mean_square
 
     def steepness_at_zero(self) -> float:
         """Steepness of the first envelopes on hinges at w = 0, around half the caps."""
-        cap = float(self.caps[self.caps.argmax()])  # `max` takes twice as long over few rows
-        reach = cap * float(self.squares.dot(self.column.counts)) / self.column.total
-        return (STEEPNESS if reach > FLAT else FLAT_STEEPNESS) * cap
+        cap = self.weights.cap
+        return (STEEPNESS if cap * self.weights.mean_square > FLAT else FLAT_STEEPNESS) * cap
 
 
 class LossColumnOfChosenRows(LossColumn):

@@ -75,24 +75,24 @@ class NewtonStartEnvelopes(NamedTuple):
 
 def newton_start_beats_sweeps(problem: LossColumn) -> bool:
     """Whether the hybrid solver starts better with Newton steps, on samples or from 0, than with sweeps."""
-    m, n, price = problem.n_rows, problem.width, newton_price_against_sweeps(problem)
+    m, n, varied = problem.n_rows, problem.width, problem.column.kappa > 0
     if sweeps_alone(problem):
         return False
-    varied, reach = problem.column.kappa > 0, problem.margin_reach()
+    reach = problem.margin_reach()
     if problem.small and n <= SMALL_COLUMNS and (varied or problem.soft):
         return reach > SMALL_CURVED_STEEPNESS
-    sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m
+    if not (problem.soft or varied):
+        return m >= ROWS_PER_COLUMN * n and reach > DESCENT_STEEPNESS
+    sweep, price = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m, newton_price_against_sweeps(problem)
     if problem.soft:
         visits = SOFT_ASCENT_VISITS * math.sqrt(max(1.0, reach))
         if problem.stored.sparse and visits * sweep <= SOFT_STEPS_AHEAD * price(m):
             return False
         return n <= m and price(m) <= DESCENT_PASSES * 2.0 * problem.stored.n_entries
-    if m >= (VARIED_ROWS if varied else ROWS_PER_COLUMN) * n:
-        far = reach > (VARIED_STEEPNESS if varied else DESCENT_STEEPNESS)
-    else:
-        sweeps = ASCENT_VISITS * max(1.0, reach / DESCENT_STEEPNESS)
-        far = varied and reach > DESCENT_STEEPNESS and STEPS_AHEAD * price(n) <= sweeps * sweep
-    return far
+    if m >= VARIED_ROWS * n:
+        return reach > VARIED_STEEPNESS
+    sweeps = ASCENT_VISITS * max(1.0, reach / DESCENT_STEEPNESS)
+    return reach > DESCENT_STEEPNESS and STEPS_AHEAD * price(n) <= sweeps * sweep
 
 
 def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNewton]:

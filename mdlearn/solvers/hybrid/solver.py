@@ -80,12 +80,18 @@ OFFERS_PER_REPORT, REPORT_OPERATIONS = 10, 2e6
 
 
 class HybridOffers:
-    """Offers of the points after sweeps (and Newton steps) of the hybrid solver; every so many-th is a report."""
+    """Offers of the points after sweeps (and Newton steps) of the hybrid solver; every so many-th is a report.
+
+    `tol`: relative gap that is asked for; 0 where the problem is one on the way.
+    """
 
     def __init__(
-        self, problem: LossColumn, to_all_rows: Callable[[Callable[[], Report]], Report] | None = None
+        self,
+        problem: LossColumn,
+        to_all_rows: Callable[[Callable[[], Report]], Report] | None = None,
+        tol: float = 0.0,
     ) -> None:
-        self.to_all_rows = to_all_rows
+        self.to_all_rows, self.tol = to_all_rows, tol
         sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * problem.n_rows
         self.at_zero, self.hard, self.count = problem.column.at_zero, problem.column.hard, 0
         self.per_report = max(OFFERS_PER_REPORT, math.ceil(REPORT_OPERATIONS / sweep))
@@ -179,6 +185,8 @@ class Hybrid(Solver):
         narrow = 0.0 if d + 1 > NARROW_COLUMNS else 8.0 * min(m * (d + 1), NARROW_ENTRIES)  # the columns of CSR rows
         together = 16.0 * m * min(len(form.columns), COLUMNS_TOGETHER) if varied else 0.0
         numbers = 200.0 * m + 8.0 * (SMOOTH_VECTORS if smooth else HINGE_VECTORS) * d
+        if len(form.columns) > 1:
+            shared += 64.0 * m  # the records of rows that classes begin with
         size = max(copies, narrow) + shared + together + at_once * (8.0 * matrices * order * order + numbers + own)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
@@ -221,15 +229,15 @@ class Hybrid(Solver):
             to_all_rows = partial(report_of_all_rows, column, shared.equal)
             column = column_of_equal_rows(column, shared.equal)
         problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors, shared)
-        places = HybridOffers(problem, to_all_rows)
+        places = HybridOffers(problem, to_all_rows, tol)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
         narrow = narrow or suits_iterated_steps(problem)
         if narrow and not (column.kappa > 0 and narrow_whitening_pays(problem, len(form.columns))):
-            return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places, tol), places, tol)
-        return _hybrid_newton_steps(self._wide(form, problem, shared, places, tol), places, tol)
+            return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places), places)
+        return _hybrid_newton_steps(self._wide(form, problem, shared, places), places)
 
     def _wide(
-        self, form: MarginForm, problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
+        self, form: MarginForm, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton]:
         """Where Newton steps over rows of many columns begin."""
         if problem.column.terms[0].kind == "logistic":
@@ -237,10 +245,10 @@ class Hybrid(Solver):
             return (yield from newton_start.logistic_newton_start(problem))
         if whitening_pays(problem, len(form.columns)):
             problem = yield from whitened_column(problem, shared)
-        return (yield from self._through_weaker(problem, shared, places, tol))
+        return (yield from self._through_weaker(problem, shared, places))
 
     def _through_weaker(
-        self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
+        self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: for squared hinges that are nearly a hard margin, at optima of weaker ones.
 
@@ -248,8 +256,8 @@ class Hybrid(Solver):
         """
         levels = newton_start.newton_start_losses(problem)
         if not levels:
-            return (yield from self._begin(problem, shared, places, tol))
-        begun = yield from with_heartbeat(self._begin(levels[0], shared, HybridOffers(levels[0]), 0.0), None)
+            return (yield from self._begin(problem, shared, places))
+        begun = yield from with_heartbeat(self._begin(levels[0], shared, HybridOffers(levels[0])), None)
         quadratic, sum_of_free = begun.problem.quadratic, begun.sum
         for one in (*levels[1:], problem):
             problem.quadratic = one.quadratic = quadratic
@@ -263,7 +271,7 @@ class Hybrid(Solver):
         return begun
 
     def _begin(
-        self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
+        self, problem: LossColumn, shared: LossColumnParts, places: HybridOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: at a start, at a sample's solution, or where coordinate ascent leaves off."""
         column, begun = problem.column, None
@@ -274,7 +282,7 @@ class Hybrid(Solver):
             begun = yield from newton_start.newton_start_from_samples(problem)
         if begun is not None:
             return begun
-        descent = HybridDescent(problem, partial(shared.quadratic, column), tol)
+        descent = HybridDescent(problem, partial(shared.quadratic, column), places.tol)
         yield from sweep_until_newton(descent, places.offered)
         if sweeps_alone(problem):
             raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
@@ -299,14 +307,14 @@ def _equal_rows(form: MarginForm) -> EqualRows | None:
 
 
 def _hybrid_narrow_steps(
-    problem: LossColumn, shared: LossColumnParts, places: HybridOffers, tol: float
+    problem: LossColumn, shared: LossColumnParts, places: HybridOffers
 ) -> Generator[Report | Offer | None, Any, NarrowSteps]:
     """Where compiled steps over narrow rows begin: at a start, at 0, or where sweeps leave off."""
     column, begun = problem.column, None
     if column.terms[0].kind == "logistic":
         return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free")
     if sweeps_beat_narrow_steps(problem):
-        descent = HybridDescent(problem, partial(shared.quadratic, column), tol)
+        descent = HybridDescent(problem, partial(shared.quadratic, column), places.tol)
         yield from sweep_until_newton(descent, places.offered)
         begun = newton_start.newton_start_after_sweeps(descent)
     return NarrowHinges(problem, shared.narrow, begun)
@@ -315,7 +323,6 @@ def _hybrid_narrow_steps(
 def _hybrid_newton_steps(
     begun: Generator[Report | Offer | None, Any, SemismoothNewton | SmoothNewton | NarrowSteps],
     places: HybridOffers,
-    tol: float,
 ) -> Steps:
     """Offer the hybrid solver's point where Newton steps begin, and after each; end where they lead on no more."""
     lowest, highest, stalled = math.inf, -math.inf, 0
@@ -323,7 +330,7 @@ def _hybrid_newton_steps(
         newton = yield from begun
         make, objective, bound = newton.report, newton.objective, newton.lower_bound
         yield places.offered(objective, bound, make)
-        for new in newton.steps(tol):
+        for new in newton.steps(places.tol):
             if not new:
                 yield None
                 continue

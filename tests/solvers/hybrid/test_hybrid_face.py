@@ -160,7 +160,7 @@ def test_faces_end_a_fit_that_sweeps_alone_crawl_through(variance, monkeypatch):
     X = 0.3 * (rng.standard_normal((300, 8)) @ rng.standard_normal((8, 350)) + rng.standard_normal((300, 350)))
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(300) > 0, 1, -1)
     sweeps, plain = [], HybridDescent.sweep
-    monkeypatch.setattr(HybridDescent, "sweep", lambda self: sweeps.append(self) or plain(self))
+    monkeypatch.setattr(HybridDescent, "sweep", lambda self, *given: sweeps.append(self) or plain(self, *given))
     monkeypatch.setattr(newton_start, "newton_start_beats_sweeps", lambda problem: False)
     monkeypatch.setattr(solver, "SemismoothNewton", None)  # nothing is left to it
     given = {"C": 1.0, "v": variance, "a": 0.0}

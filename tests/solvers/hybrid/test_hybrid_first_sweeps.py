@@ -44,9 +44,9 @@ def counted(monkeypatch):
     """Rows of every problem that is swept over."""
     rows, sweep = [], HybridDescent.sweep
 
-    def counting(self):
+    def counting(self, *given):
         rows.append(self.problem.n_rows)
-        yield from sweep(self)
+        yield from sweep(self, *given)
 
     monkeypatch.setattr(HybridDescent, "sweep", counting)
     return rows

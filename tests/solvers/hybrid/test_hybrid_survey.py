@@ -93,10 +93,10 @@ def drawn(m, d, noise, fill=1.0, seed=2):
 
 def test_after_surveys_sweeps_know_the_objective_of_their_coefficients(monkeypatch):
     X, y = drawn(2000, 80, 2.0, fill=0.1)
-    C, seen, plain = 0.05, [], descent.HybridDescent._sum_up
+    C, seen, plain = 0.05, [], descent.HybridDescent.sweep
 
-    def summed(self):
-        plain(self)
+    def summed(self, *given):
+        yield from plain(self, *given)
         w = self.element
         hinges = np.maximum(1.0 - y * (X @ w[:-1] + w[-1]), 0.0)
         beta = self.beta
@@ -104,7 +104,7 @@ def test_after_surveys_sweeps_know_the_objective_of_their_coefficients(monkeypat
         off = abs(self.objective / (0.5 * w @ w + C * hinges.sum()) - 1.0)
         seen.append((self.surveyed, off))
 
-    monkeypatch.setattr(descent.HybridDescent, "_sum_up", summed)
+    monkeypatch.setattr(descent.HybridDescent, "sweep", summed)
     model = mdlearn.fit("svm", X, y, C=C, solver="hybrid", tol=1e-4)
     assert model.certificate.converged
     assert sum(surveyed for surveyed, _ in seen) >= 2
@@ -132,12 +132,38 @@ def test_a_sample_of_classes_that_are_apart_is_not_solved(distance, sampled, nam
         taken.append(newton)
         return plain(newton, *given)
 
-    def noted(self):
+    def noted(self, *given):
         swept.append(self.problem.n_rows < 6000)
-        return sweep(self)
+        return sweep(self, *given)
 
     monkeypatch.setattr(newton_start, "newton_steps_for_start", steps)
     monkeypatch.setattr(descent.HybridDescent, "sweep", noted)
     model = mdlearn.fit(name, X, y, solver="hybrid", tol=1e-2, **given)
     assert model.certificate.converged and bool(taken) == sampled
     assert sum(swept) == (1 if sampled else newton_start.SWEEPS_ON_SAMPLE)
+
+
+@pytest.mark.parametrize("kind", CAPS)
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("tol", [0.0, 0.5])
+def test_sweeps_at_once_are_those_made_one_by_one(kind, storage, tol):
+    """But for the last where the gap is reached: a survey then confirms it, and no sweep follows."""
+    limits = dual_descent.Sweeps(30, 0.25, 2 * M, 0.25, 0.1, tol, 1e-3)
+    many, single = Surveyed(kind, 1.0), Surveyed(kind, 1.0)
+    given = {"dense": lambda one: (one.X,), "sparse": lambda one: (one.S.data, one.S.indices, one.S.indptr)}[storage]
+    call = {"dense": dual_descent.dense_sweeps, "sparse": dual_descent.sparse_sweeps}[storage]
+    found = call(*given(many), many.ascent, 4, 2, limits)
+    expected = [call(*given(single), single.ascent, 1, 2 - k, limits)[0] for k in range(len(found))]
+    assert found == expected
+    np.testing.assert_array_equal(many.records, single.records)
+    loss, gain, _ = many.expected()
+    half = 0.5 * many.w @ many.w
+    objective, bound, _, _, surveyed, _ = found[-1]
+    assert bound == pytest.approx(gain.sum() - half, rel=1e-12) and not any(one[2] for one in found[:2])
+    reached = objective - bound <= tol * max(objective, 1e-3)
+    if tol:
+        assert reached and len(found) < 4 and surveyed == M
+        assert objective == pytest.approx(half + loss.sum(), rel=1e-12)
+    else:
+        assert not reached and len(found) == 4 and found[2][2] > 0
+        assert all((one[3] == M) != (one[4] == M) for one in found)

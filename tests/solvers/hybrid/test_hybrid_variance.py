@@ -192,7 +192,7 @@ def test_newton_steps_come_first_where_sweeps_would_be_many(C, first, monkeypatc
     y = np.where(X[:, :5].sum(axis=1) + 2.0 * rng.standard_normal(2000) > 0, 1, -1)
     swept = []
     sweep = solver.HybridDescent.sweep
-    monkeypatch.setattr(solver.HybridDescent, "sweep", lambda self: swept.append(1) or sweep(self))
+    monkeypatch.setattr(solver.HybridDescent, "sweep", lambda self, *n: swept.append(1) or sweep(self, *n))
     # Dense rows are whitened, and need no such steps.
     model = mdlearn.fit("ldm", sp.csr_matrix(X), y, C=C, solver="hybrid", tol=1e-6)
     exact = mdlearn.fit("ldm", X, y, C=C, solver="interior", tol=1e-9)

@@ -70,7 +70,7 @@ def test_classes_of_a_form_get_their_entries_of_whitened_rows_from_one_pass():
     means = MeansOfColumns(rows, columns)
 
     def whitened(column, parts, means=None):
-        shared = None if means is None else SimpleNamespace(means=means)
+        shared = None if means is None else SimpleNamespace(means=means, weights_of=parts.weights_of)
         one = LossColumn(column, rows, parts.squares, parts.stored, parts=shared)
         return drain(whitened_column.whitened_column(one, parts))[1]
 
@@ -131,7 +131,7 @@ def test_sweeps_over_whitened_rows_are_few(monkeypatch):
     X = rng.standard_normal((2000, 12)) @ rng.standard_normal((12, 12))
     y = np.where(X[:, 0] + rng.standard_normal(2000) > 0, 1, -1)
     swept, sweep = [], solver.HybridDescent.sweep
-    monkeypatch.setattr(solver.HybridDescent, "sweep", lambda self: swept.append(1) or sweep(self))
+    monkeypatch.setattr(solver.HybridDescent, "sweep", lambda self, *n: swept.append(1) or sweep(self, *n))
     monkeypatch.setattr(solver.newton_start, "newton_start_beats_sweeps", lambda problem: False)
     counts = []
     for given in ({}, {"solver": "hybrid"}):

@@ -1,0 +1,186 @@
+"""Visit of one row by dual coordinate ascent: what its multipliers become, and what the sums get of it."""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport uint64_t
+
+from mdlearn._solvers.clones cimport MDLEARN_PREFETCH  # and what makes clones
+from mdlearn._solvers.rows cimport add, inner, real_t
+
+
+cdef extern from *:
+    """
+    /* Share of a row's curvature that is left at least beside what its variance takes up. */
+    static const double LEFT_BY_ROUNDING = 1e-13;
+
+    /* Products and sums as `inner` and `add` make them, for wider vectors: the same bits. */
+    MDLEARN_CLONES static double mdlearn_inner(const double *x, const double *w, Py_ssize_t d)
+    {
+        double p[8] = {0};
+        Py_ssize_t j, k;
+        for (j = 0; j + 8 <= d; j += 8)
+            for (k = 0; k < 8; k++)
+                p[k] += x[j + k] * w[j + k];
+        for (; j < d; j++)
+            p[0] += x[j] * w[j];
+        return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+    }
+
+    MDLEARN_CLONES static void mdlearn_add(const double *x, double *w, Py_ssize_t d, double by)
+    {
+        Py_ssize_t j;
+        for (j = 0; j < d; j++)
+            w[j] += by * x[j];
+    }
+    """
+    const double LEFT_BY_ROUNDING
+    double mdlearn_inner(const double *x, const double *w, Py_ssize_t d) noexcept nogil
+    void mdlearn_add(const double *x, double *w, Py_ssize_t d, double by) noexcept nogil
+
+
+cdef enum:
+    # Places in a record of a row: eight numbers, one line of the cache.
+    LABEL, CURVATURE, CAP, SOFTNESS, BETA, SHIFT, INVERSE, SPREAD, RECORD
+
+
+cdef class Ascent:
+    cdef double[:, ::1] records
+    cdef double[::1] w
+    cdef long long[::1] order, free
+    cdef double kink, border, norm
+    cdef uint64_t state
+    cdef public double tau, along, lazy
+    cdef readonly double loss, gain
+    cdef double rest
+    cdef readonly Py_ssize_t n_free, n_between, n_capped, visits
+
+
+cdef inline void shuffle(long long[::1] order, Py_ssize_t n, uint64_t* state) noexcept nogil:
+    # Xorshift; a multiplication takes the place of a division.
+    cdef Py_ssize_t k, j
+    cdef uint64_t s = state[0]
+    cdef long long held
+    for k in range(n - 1, 0, -1):
+        s ^= s << 13
+        s ^= s >> 7
+        s ^= s << 17
+        j = <Py_ssize_t> (((s >> 32) * <uint64_t> (k + 1)) >> 32)
+        held = order[k]
+        order[k] = order[j]
+        order[j] = held
+    state[0] = s
+
+
+cdef inline void forget(Ascent p) noexcept nogil:
+    p.loss = p.gain = 0.0
+    p.n_free = p.n_between = p.n_capped = 0
+
+
+cdef inline void begin(Ascent p, bint whole) noexcept nogil:
+    if whole:
+        forget(p)
+        shuffle(p.order, p.order.shape[0], &p.state)
+    else:
+        p.rest = 0.0
+        shuffle(p.free, p.n_free, &p.state)
+
+
+cdef inline double best(double* r, double slope, double curvature) noexcept nogil:
+    """Multiplier between its bounds that ends a slope of such a curvature."""
+    if curvature > 0.0:
+        return min(max(r[BETA] + slope / curvature, 0.0), r[CAP])
+    # A row of length zero: no multiplier changes its margin.
+    return (r[CAP] if r[CAP] < INFINITY else r[BETA]) if slope > 0.0 else 0.0
+
+
+cdef inline double move_both(Ascent p, double* r, double* g, bint whole) noexcept nogil:
+    """Ascend along both multipliers of a row; set its slope g, and return the new one of the loss."""
+    cdef double square = r[CURVATURE] - r[SOFTNESS], gs, weight, cross, n, ratio, left, new, worth, ds
+    g[0] -= p.tau * r[SHIFT]
+    if r[INVERSE] == 0.0:
+        return best(r, g[0] - r[SOFTNESS] * r[BETA], r[CURVATURE])
+    gs, weight = p.along + p.tau * p.norm + g[0] - p.kink, 0.5 / r[INVERSE]
+    if whole:
+        p.loss += weight * gs * gs
+    gs -= r[SPREAD] * r[INVERSE]
+    worth = weight * gs * gs
+    cross = square - r[SHIFT]
+    # Both differences are positive, but for the rounding of long rows.
+    n = 1.0 / (max(cross - r[SHIFT] + p.norm, 0.0) + r[INVERSE])
+    ratio = cross * n
+    left = max(r[CURVATURE] - ratio * cross, LEFT_BY_ROUNDING * r[CURVATURE])
+    new = best(r, g[0] - r[SOFTNESS] * r[BETA] - ratio * gs, left)
+    if new != r[BETA] or worth > p.lazy:
+        ds = gs * n - ratio * (new - r[BETA])
+        r[SPREAD] += ds
+        p.tau -= ds
+        p.along += (ds + new - r[BETA]) * r[SHIFT]
+    if whole:
+        p.gain -= 0.5 * r[INVERSE] * r[SPREAD] * r[SPREAD]
+    else:
+        p.rest += worth
+    return new
+
+
+cdef inline double gap_of_loss(double* r, double g) noexcept nogil:
+    """What the loss of a row contributes to the duality gap at a slope."""
+    cdef double beta = r[BETA], ahead = max(g, 0.0)
+    if r[SOFTNESS] > 0.0:
+        return 0.5 * ahead * ahead / r[SOFTNESS] + 0.5 * r[SOFTNESS] * beta * beta - beta * g
+    return r[CAP] * ahead - beta * g
+
+
+cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole) noexcept nogil:
+    """Ascend along the multipliers of a row at the product f of u and x; return what u gets of it."""
+    cdef double g = p.kink - r[LABEL] * f, old = r[BETA], step = -r[SPREAD], new
+    if p.norm < INFINITY:
+        new = move_both(p, r, &g, whole)
+    else:
+        new = best(r, g - r[SOFTNESS] * old, r[CURVATURE])
+    if not whole:
+        p.rest += gap_of_loss(r, g)
+    step += r[SPREAD] + (new - old)
+    r[BETA] = new
+    p.visits += 1
+    if whole:
+        if g > 0.0:
+            p.loss += 0.5 * g * g / r[SOFTNESS] if r[SOFTNESS] > 0.0 else r[CAP] * g
+        p.gain += new * (p.kink - 0.5 * r[SOFTNESS] * new)
+        if 0.0 < new < r[CAP]:
+            p.n_between += 1
+        elif new > 0.0:
+            p.n_capped += 1
+        if new != old or 0.0 < new < r[CAP]:
+            p.free[p.n_free] = i
+            p.n_free += 1
+    return r[LABEL] * step
+
+
+cdef inline void look_at(Ascent p, double* r, Py_ssize_t i, double f) noexcept nogil:
+    """Add up what a row contributes at the product f of u and x; it is free where that is much, or between bounds."""
+    cdef double g = p.kink - r[LABEL] * f, beta = r[BETA]
+    if g > 0.0:
+        p.loss += 0.5 * g * g / r[SOFTNESS] if r[SOFTNESS] > 0.0 else r[CAP] * g
+    p.gain += beta * (p.kink - 0.5 * r[SOFTNESS] * beta)
+    p.n_between += 0.0 < beta < r[CAP]
+    p.n_capped += beta >= r[CAP] > 0.0
+    if 0.0 < beta < r[CAP] or gap_of_loss(r, g) > p.lazy:
+        p.free[p.n_free] = i
+        p.n_free += 1
+
+
+cdef inline Py_ssize_t place(Ascent p, Py_ssize_t k, bint whole) noexcept nogil:
+    return p.order[k] if whole else p.free[k]
+
+
+cdef inline double product(const real_t* x, const double* w, Py_ssize_t d) noexcept nogil:
+    if real_t is double:
+        return mdlearn_inner(x, w, d)
+    else:
+        return inner(x, w, d)
+
+
+cdef inline void grow(const real_t* x, double* w, Py_ssize_t d, double by) noexcept nogil:
+    if real_t is double:
+        mdlearn_add(x, w, d, by)
+    else:
+        add(x, 1, w, d, by)
