@@ -7,7 +7,7 @@ import mdlearn
 from mdlearn.data.rows import class_contrasts
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.form_making import FormMaker
-from mdlearn.forms import column
+from mdlearn.forms import column, margin
 from mdlearn.forms.certificates import certified_solution as certificate
 from mdlearn.forms.joint import decision_composite, margin_composite
 from mdlearn.forms.problem import ColumnProblem
@@ -54,11 +54,15 @@ def test_classes_after_the_deadline_take_no_arrays_of_the_rows(kernel, monkeypat
     made, make = [], column._ClassColumn.__getattr__
     monkeypatch.setattr(column._ClassColumn, "__getattr__", lambda self, name: made.append(name) or make(self, name))
     X, y = rows(30, 300)
+    monkeypatch.setattr(margin, "SIGNS_AT_ONCE", 30 * 300 - 1)
     model = mdlearn.fit("svm", X, y, kernel=kernel, time_limit=0.0)
     assert len(model.certificate.parts) == 30 and made.count("y") == 0
     assert model.support_.shape == (0,) and not model.duals.any()
     whole = mdlearn.fit("svm", X, y, kernel=kernel)
     assert made.count("y") == 29 and whole.certificate.converged
+    monkeypatch.setattr(margin, "SIGNS_AT_ONCE", 30 * 300)
+    few = mdlearn.fit("svm", X, y, kernel=kernel)  # a call for all is sooner made than one for each
+    assert made.count("y") == 29 and np.array_equal(few.duals, whole.duals)
     one = mdlearn.fit("svm", X, y == 7, kernel=kernel)
     assert one.certificate.objective == pytest.approx(whole.certificate.parts[7].objective, rel=1e-5)
 

@@ -111,18 +111,11 @@ def suits_narrow_loss_column(rows: AffineRows, smooth: bool = False) -> bool:
 class LossColumnWeights:
     """Weights of the rows in a loss column, which do not depend on signs: classes against the rest have them in common.
 
-    Attributes
-    ----------
-    of : ndarray of shape (1, m)
-        Upper bounds of the column's multipliers; where those of another are the same array, so is the rest.
-    caps, softness : ndarray of shape (m,)
-    records : ndarray of shape (m, 8) or None
-        What sweeps read of the rows but for their signs, once it is made.
+    `records` are what sweeps read of the rows but for their signs, (m, 8), once they are made.
     """
 
     def __init__(self, column: Column, squares: np.ndarray) -> None:
-        self.of, self.caps, self.softness = column.caps, column.caps[0], column.softness[0]
-        self.column, self.squares = column, squares
+        self.column, self.squares, self.caps, self.softness = column, squares, column.caps[0], column.softness[0]
         self.records: np.ndarray | None = None
 
     @kept
@@ -155,13 +148,6 @@ class LossColumnParts:
                 self.stored = csr_copy_of_dense_rows(rows.rows)
             elif sweeps and X.strides[1] != X.itemsize:
                 self.stored = DenseRows(copied_by_rows(X))
-
-    def weights_of(self, column: Column) -> LossColumnWeights:
-        """Weights of a column of theirs: those of the last one, where nothing but signs is different."""
-        found = self.weights
-        if found is None or found.of is not column.caps:
-            found = self.weights = LossColumnWeights(column, self.squares)
-        return found
 
     @kept
     def scatters(self) -> Scatters:
@@ -229,7 +215,12 @@ class LossColumn:
         self.parts = parts
         self.column, self.rows, self.squares, self.stored = column, rows, squares, stored
         self.factors, self.declared, self.y = {} if factors is None else factors, column, column.y
-        self.weights = weights = LossColumnWeights(column, squares) if parts is None else parts.weights_of(column)
+        weights = None if parts is None else parts.weights
+        if weights is None or weights.column.caps is not column.caps:  # else they differ in signs alone
+            weights = LossColumnWeights(column, squares)
+        self.weights = weights
+        if parts is not None:
+            parts.weights = weights
         self.caps, self.softness, self.kink = weights.caps, weights.softness, column.terms[0].threshold
         self.n_rows, self.width, self.soft = self.caps.shape[0], rows.width, column.terms[0].kind == "squared"
 
@@ -383,23 +374,22 @@ class LossColumn:
 
     def records_of_rows(self) -> np.ndarray:
         """Eight numbers a row, as sweeps read them, with multipliers of 0."""
-        weights, parts = self.weights, self.parts
-        records = weights.records
+        weights, records = self.weights, self.weights.records
         if records is None:
             records = np.zeros((self.n_rows, 8))
             records[:, 1] = self.squares + float(self.rows.constant) + weights.softness
             records[:, 2], records[:, 3] = weights.caps, weights.softness
-            if parts is not None and len(parts.columns) > 1:
-                weights.records = records
-        if weights.records is not None:
-            records = weights.records.copy()
+            if self.parts is not None and len(self.parts.columns) > 1:
+                weights.records = records.copy()
+        else:
+            records = records.copy()
         records[:, 0] = self.y
         return records
 
     def margin_reach(self) -> float:
         """Move of an average margin while its multiplier grows to its upper bound, or by the steepness."""
-        weights = self.weights
-        return (self.column.terms[0].steepest if self.soft else weights.cap) * weights.mean_square
+        most = self.column.terms[0].steepest if self.soft else self.weights.cap
+        return most * self.weights.mean_square
 
     def steepness_at_zero(self) -> float:
         """Steepness of the first envelopes on hinges at w = 0, around half the caps."""

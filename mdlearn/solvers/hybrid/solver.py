@@ -23,6 +23,7 @@ from mdlearn.forms.proof import proven_gap
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
+from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, HybridDescent
@@ -92,9 +93,13 @@ class HybridOffers:
         tol: float = 0.0,
     ) -> None:
         self.to_all_rows, self.tol = to_all_rows, tol
-        sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * problem.n_rows
-        self.at_zero, self.hard, self.count = problem.column.at_zero, problem.column.hard, 0
-        self.per_report = max(OFFERS_PER_REPORT, math.ceil(REPORT_OPERATIONS / sweep))
+        self.problem, self.at_zero, self.hard, self.count = problem, problem.column.at_zero, problem.column.hard, 0
+
+    @kept
+    def per_report(self) -> int:
+        """Offers to the next report."""
+        sweep = 2.0 * self.problem.stored.n_entries + VISIT_OPERATIONS * self.problem.n_rows
+        return max(OFFERS_PER_REPORT, math.ceil(REPORT_OPERATIONS / sweep))
 
     def offered(
         self, objective: float, lower_bound: float, make: Callable[[], Report], due: bool = False
@@ -103,7 +108,7 @@ class HybridOffers:
         self.count += 1
         if self.to_all_rows is not None:
             make = partial(self.to_all_rows, make)
-        if due or self.count % self.per_report == 0:
+        if due or (self.count >= OFFERS_PER_REPORT and self.count % self.per_report == 0):
             return make()
         return Offer(make, proven_gap(objective, lower_bound, self.at_zero, self.hard))
 

@@ -70,7 +70,7 @@ def test_classes_of_a_form_get_their_entries_of_whitened_rows_from_one_pass():
     means = MeansOfColumns(rows, columns)
 
     def whitened(column, parts, means=None):
-        shared = None if means is None else SimpleNamespace(means=means, weights_of=parts.weights_of)
+        shared = None if means is None else SimpleNamespace(means=means, weights=None)
         one = LossColumn(column, rows, parts.squares, parts.stored, parts=shared)
         return drain(whitened_column.whitened_column(one, parts))[1]
 
