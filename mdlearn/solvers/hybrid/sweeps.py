@@ -59,7 +59,7 @@ def sweep_until_newton(descent: HybridDescent, offered: Offered) -> Steps:
             return Report.estimated(descent.objective, descent.lower_bound, Point(beta[None], descent.sigma))
         w = descent.element
         z = problem.margins(w)
-        value = primal_objective(column, z, float(w @ w))[0]
+        value = descent.objective if descent.surveyed else primal_objective(column, z, float(w @ w))[0]
         sigma = descent.sigma if column is problem.declared else problem.declared.spread(z)
         return Report.estimated(value, descent.lower_bound, Point(beta[None], sigma))
 
