@@ -10,10 +10,8 @@ import scipy.sparse as sp
 from draining import drain
 
 from mdlearn.data.clustering import kmeans as kmeans_module
-from mdlearn.data.clustering import lloyd as lloyd_module
 from mdlearn.data.clustering.distances import assign, mean_nearest_distance, memberships
-from mdlearn.data.clustering.kmeans import kmeans
-from mdlearn.data.clustering.lloyd import Lloyd, LloydInMemory, LloydRows
+from mdlearn.data.clustering.kmeans import Lloyd, LloydInMemory, LloydRows, kmeans
 from mdlearn.data.rows import distinct as distinct_module
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
@@ -133,10 +131,10 @@ def test_passing_over_rows_does_not_change_the_iteration(seed, way):
     assert run.inertia == pytest.approx(inertia(points.block(slice(None)), expected, points.counts), rel=1e-10)
 
 
-@pytest.mark.parametrize("copies", [lloyd_module.COPY_BYTES, 0.0], ids=["held", "looked up"])
+@pytest.mark.parametrize("copies", [kmeans_module.COPY_BYTES, 0.0], ids=["held", "looked up"])
 @pytest.mark.parametrize("source", ["float64", "float32", "csr"])
 def test_weights_are_repetitions_and_order_is_nothing(source, copies, monkeypatch):
-    monkeypatch.setattr(lloyd_module, "COPY_BYTES", copies)
+    monkeypatch.setattr(kmeans_module, "COPY_BYTES", copies)
     rng, X = np.random.default_rng(0), blobs()
     counts = rng.integers(0, 4, size=X.shape[0]).astype(float)
     repeated = np.repeat(X, counts.astype(int), axis=0)
@@ -154,7 +152,7 @@ def test_bounds_that_are_held_give_the_run_of_the_plain_iteration(seed):
     X = blobs(m, d, groups=5, seed=seed) * 10.0 ** rng.integers(-6, 7) + rng.integers(0, 2) * 1e3
     cloud = LloydRows(distinct(DenseRows(X), 10.0 ** rng.uniform(-8, 8, m)))
     drain(cloud.setup())
-    assert isinstance(lloyd_module.lloyd_run(cloud, np.zeros((K, d))), LloydInMemory)
+    assert isinstance(kmeans_module.lloyd_run(cloud, np.zeros((K, d))), LloydInMemory)
     start = cloud.take(rng.choice(m, K, replace=False)).block(slice(None))
     runs = [way(cloud, start) for way in (Lloyd, LloydInMemory)]
     for _ in range(100):

@@ -145,7 +145,7 @@ def test_levels_end_with_the_time():
 
 def test_smoothing_hands_in_its_point(monkeypatch):
     from mdlearn.driver.checked_engine import CheckedEngine
-    from mdlearn.solvers.common.huber_start import HuberProblem
+    from mdlearn.solvers.interior_point.sifting import HuberProblem
 
     X, y = rows(2, 20_000, 4)
     seen, ended = [], []

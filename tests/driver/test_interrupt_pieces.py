@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 import mdlearn.data.labels
 import mdlearn.data.rows.arrays
-import mdlearn.data.rows.csr_conversion
 import mdlearn.data.rows.csr_rows
 import mdlearn.data.rows.rows
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -29,7 +28,7 @@ RNG = np.random.default_rng(0)
 def small_pieces(monkeypatch):
     """Pieces of a few entries, so that small arrays need many."""
     monkeypatch.setattr(mdlearn.data.labels, "SORTED_LABELS", 5)
-    monkeypatch.setattr(mdlearn.data.rows.csr_conversion, "CONVERTED_ENTRIES", 7)
+    monkeypatch.setattr(mdlearn.data.rows.arrays, "CONVERTED_ENTRIES", 7)
     for module in (mdlearn.data.rows.rows, mdlearn.data.rows.arrays, mdlearn.data.rows.csr_rows):
         monkeypatch.setattr(module, "BLOCK_ENTRIES", 16)
 

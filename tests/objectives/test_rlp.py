@@ -357,7 +357,7 @@ def test_a_program_whose_way_is_too_long_for_interior_points(programs, bias, mon
     """Steps end without a bound: the simplex method decides what they left undecided, else HiGHS goes on with all."""
     monkeypatch.setattr("mdlearn.solvers.interior_point.central_path.NEAR_GAP", -1.0)
     monkeypatch.setattr("mdlearn.solvers.interior_point.central_path.AT_END", 1e-4)
-    monkeypatch.setattr("mdlearn.solvers.interior_point.crossover.MOST_PROGRAMS", programs)
+    monkeypatch.setattr("mdlearn.solvers.interior_point.solver.MOST_PROGRAMS", programs)
     asked, call = [], engine.DualLinearProgram.call
     monkeypatch.setattr(
         engine.DualLinearProgram, "call", lambda self, *arguments: (asked.append(1), call(self, *arguments))[1]

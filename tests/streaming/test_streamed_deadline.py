@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.data.clustering.lloyd import Lloyd
+from mdlearn.data.clustering.kmeans import Lloyd
 
 SECONDS, BLOCKS = 0.05, 20
 """What a block takes, and how many there are: a pass takes a second."""

@@ -13,7 +13,7 @@ import mdlearn
 from mdlearn.data.row_blocks.summary import SummarySums
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
-from mdlearn.streaming.engines.penalised_quadratic import (
+from mdlearn.streaming.engines.proximal_state_machine import (
     PenalisedQuadratic,
     minimise_penalised_quadratic,
     penalised_quadratic_bound,

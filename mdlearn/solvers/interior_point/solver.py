@@ -7,6 +7,7 @@ solved exactly on it: that reaches rounding level where complementarity alone lo
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,13 +19,14 @@ from mdlearn.solvers.base import Claim, Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.augmented_lagrangian import AugmentedLagrangian
 from mdlearn.solvers.common.factoring import Factoring
+from mdlearn.solvers.common.highs_thread import SMALLEST_COLUMN, STATUS_SOLVED, highs, run_highs_in_thread
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
 from mdlearn.solvers.common.warm_start import warm_start_newton
 from mdlearn.solvers.interior_point.central_path import CentralPath, LinearCentralPath
-from mdlearn.solvers.interior_point.crossover import crossover
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted_path
 from mdlearn.solvers.systems.graded import GradedSystem
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, step_operations
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.system_choice import choose_system
 
 ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-5, 0.03
@@ -39,6 +41,12 @@ PROGRAM_COLUMNS = 1500
 """Columns of a linear program up to which steps by matrices do not take seconds."""
 ROUNDED_GAP = 1e-13
 """Gap below which a path that only comes closer to its own end is no progress."""
+UNDECIDED_PER_COLUMN, UNDECIDED_LEAST = 2.5, 50
+"""Multipliers of the first program, of margins nearest to a kink: so many for each column, and some more."""
+MOST_PROGRAMS = 8
+"""Programs until the others are decided, or never will be."""
+ON_A_KINK = 1e-9
+"""Distance of a margin from a kink that is rounding."""
 
 
 class Interior(Factoring):
@@ -143,3 +151,49 @@ def _interior_without_loss(state: PrimalDual) -> Steps:
             element = element - state.system.solve(state.residual(element, beta))
     except NotPositiveDefinite:  # a solution overflowed: the last one, or none, is the answer
         return
+
+
+def crossover(state: PrimalDual, z: np.ndarray) -> Steps:
+    """Yield reports of a crossover, one per program: multipliers far from a kink stay, those past their bound join.
+
+    Where a path comes to its end some thousandths above the optimum, it knows nearly all rows. All of them together
+    would be several times the price.
+    """
+    column, system = state.column, state.system
+    assert isinstance(system, RowSystem)
+    # Rows less their median, where a bias makes up for it: far from the origin they would cost digits.
+    centre = np.zeros(system.size)
+    if system.bias:
+        centre[:-1] = np.median(state.form.features.rows.matrix(), axis=0)
+    caps, sides, used = column.caps, column.sides, column.caps > 0
+    kinks, unit = np.broadcast_to(column.kinks, caps.shape), float(caps.max())
+    slopes = state.slopes(z)
+    away = np.where(used, np.abs(slopes), np.inf).ravel()
+    few = min(int(UNDECIDED_PER_COLUMN * system.size) + UNDECIDED_LEAST, int(used.sum()) - 1)
+    undecided = used & (np.abs(slopes) <= np.partition(away, few)[few])
+    beta = np.where(used & (slopes < 0), caps, 0.0)
+    for _ in range(MOST_PROGRAMS):
+        t, i = np.nonzero(undecided)
+        beta[undecided] = 0.0
+        rows = (sides[t] * column.y[i])[:, None] * (system.rows(i) - centre)
+        sizes = np.abs(rows).max(axis=0)
+        sizes[sizes < SMALLEST_COLUMN] = 1.0
+        held = system.adjoint(column.y * (sides @ beta))
+        rhs = -(held - centre * held[-1]) / (sizes * unit)
+        bounds = np.column_stack([np.zeros(t.shape[0]), caps[t, i] / unit])
+        if not (np.isfinite(rhs).all() and np.isfinite(rows).all()):
+            return
+        program = -sides[t] * kinks[t, i], (rows / sizes).T, rhs, bounds
+        found = yield from run_highs_in_thread(partial(highs, "highs-ds", *program))
+        if found.status != STATUS_SOLVED:
+            return
+        beta[t, i] = np.clip(unit * found.x, 0.0, caps[t, i])
+        element = -found.eqlin.marginals / sizes
+        element[-1] -= float(centre @ element)
+        z = state.margins(element)
+        yield primal_dual_report(state, element, beta, z)
+        slopes = state.slopes(z)
+        wrong = used & ~undecided & np.where(beta > 0, slopes > ON_A_KINK, slopes < -ON_A_KINK)
+        if not wrong.any():
+            return
+        undecided |= wrong

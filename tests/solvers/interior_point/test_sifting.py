@@ -12,10 +12,10 @@ import mdlearn
 from mdlearn.forms.certificates.certified_solution import certify
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.common.huber_start import HuberProblem, HuberStart
 from mdlearn.solvers.common.primal_dual import PrimalDualOnRows
 from mdlearn.solvers.interior_point import sifting
 from mdlearn.solvers.interior_point.central_path import CentralPath
+from mdlearn.solvers.interior_point.sifting import HuberProblem, HuberStart
 from mdlearn.solvers.interior_point.solver import Interior
 
 BIASES = ("none", "regularized", "free")
@@ -188,7 +188,7 @@ def test_few_rows_go_the_whole_way():
 def test_a_start_that_fails_leaves_the_whole_path(monkeypatch):
     form, column = problem("hinge")
     small_limits(monkeypatch)
-    monkeypatch.setattr("mdlearn.solvers.common.huber_start.MOST_NEWTON_STEPS", 1)
+    monkeypatch.setattr("mdlearn.solvers.interior_point.sifting.MOST_NEWTON_STEPS", 1)
     assert drain(sifting.sifted_path(whole(form, column)))[1] is None
     assert proven(form, column)[0].converged
 

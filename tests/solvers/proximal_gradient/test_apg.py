@@ -18,7 +18,7 @@ from mdlearn.forms.joint import decision_composite
 from mdlearn.forms.joint.margin_composite import MarginComposite
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.proximal_gradient.published import published_batch_smoothness, published_steps
+from mdlearn.solvers.proximal_gradient.solver import published_batch_smoothness, published_steps
 
 
 def composite(bias="none", k=3, loss=None, weights=None, **given):

@@ -14,8 +14,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.registry import find
 from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
-from mdlearn.solvers.quadratic.decompositions import Decompositions
-from mdlearn.solvers.quadratic.kernel_spectrum import KernelBasisSpectrum
+from mdlearn.solvers.quadratic.decompositions import Decompositions, KernelBasisSpectrum
 
 GRID = {"C": [1e-12, 1e-8, 1e-4, 1e-2, 0.1]}
 

@@ -17,7 +17,7 @@ from mdlearn.solvers.dual_hessian import eigen as decomposed
 from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
 from mdlearn.solvers.quadratic import solver as direct
 from mdlearn.solvers.quadratic import spectrum
-from mdlearn.solvers.quadratic.kernel_spectrum import KernelSpectrum
+from mdlearn.solvers.quadratic.decompositions import KernelSpectrum
 from mdlearn.solvers.quadratic.solver import Direct
 
 WEIGHTS = [1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.1]

@@ -21,8 +21,8 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.plugins.registry import find
-from mdlearn.solvers.common.dual_bound import DualBound
 from mdlearn.solvers.stochastic import task as sgd_task
+from mdlearn.solvers.stochastic.solver import DualBound
 
 
 class Band(Objective):
