@@ -29,9 +29,8 @@ from mdlearn.solvers.common.matrix_free_augmented_lagrangian import MatrixFreeAu
 from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.common.warm_start import warm_start_ascent
 from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual
+from mdlearn.solvers.coordinate_descent.compiled_dual import FINISH_WIDTH, GramDual, RowDual
 from mdlearn.solvers.coordinate_descent.gauss_seidel import gauss_seidel_descent, suits_gauss_seidel
-from mdlearn.solvers.coordinate_descent.gram_dual import GramDual
-from mdlearn.solvers.coordinate_descent.row_dual import FINISH_WIDTH, RowDual
 from mdlearn.solvers.dual_hessian.variance_reduced import (
     VarianceReducedGram,
     variance_reduced_gram,

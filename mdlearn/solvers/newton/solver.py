@@ -25,8 +25,7 @@ from mdlearn.solvers.base import Claim, Report, Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report_without_pass
-from mdlearn.solvers.common.smooth_losses import SmoothLosses
-from mdlearn.solvers.common.squared_terms import SquaredTerms
+from mdlearn.solvers.common.smooth_losses import SmoothLosses, SquaredTerms
 from mdlearn.solvers.common.warm_start import warm_start_element
 from mdlearn.solvers.systems.operations import (
     NARROW_COLUMNS,

@@ -24,8 +24,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import pivoted_cholesky_columns
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
-from mdlearn.solvers.common.smooth_losses import SmoothLosses
-from mdlearn.solvers.common.squared_terms import SquaredTerms
+from mdlearn.solvers.common.smooth_losses import SmoothLosses, SquaredTerms
 from mdlearn.solvers.newton_cg.basis_system import BasisSystem
 from mdlearn.solvers.newton_cg.newton_system import NewtonSystem, NewtonSystemKernel
 from mdlearn.solvers.newton_cg.stored_tiles import (

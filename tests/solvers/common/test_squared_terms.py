@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.forms.row_terms import RowTerms
-from mdlearn.solvers.common.squared_terms import SquaredTerms
+from mdlearn.solvers.common.smooth_losses import SquaredTerms
 
 
 @pytest.mark.parametrize("shifts", [False, True], ids=["alike", "shifts"])

@@ -12,7 +12,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.common.squared_terms import SquaredTerms
+from mdlearn.solvers.common.smooth_losses import SquaredTerms
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.weighted_gram import SYRK, RunningWeightedGram, unweighted_gram
 

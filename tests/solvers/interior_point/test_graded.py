@@ -7,8 +7,8 @@ import pytest
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import array_as_rows
-from mdlearn.solvers.systems import graded
-from mdlearn.solvers.systems.graded import GradedSystem
+from mdlearn.solvers.interior_point import solver as interior_solver
+from mdlearn.solvers.interior_point.solver import GradedSystem
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 from tests.support.draining import drain
 
@@ -64,7 +64,7 @@ def test_columns_that_depend_on_each_other_stay_bounded():
 
 
 def test_too_many_columns_for_it_take_a_larger_share_of_the_diagonal(monkeypatch):
-    monkeypatch.setattr(graded, "ORTHOGONAL_COLUMNS", 7)
+    monkeypatch.setattr(interior_solver, "ORTHOGONAL_COLUMNS", 7)
     X, D, rhs, _ = problem()
     system = prepared(GradedSystem, X)
     drain(system.factor(D))
