@@ -56,7 +56,7 @@ class LossPass:
         for j, c in enumerate(columns):
             self.numbers[: len(declared[j]), j] = own_numbers[id(c.terms)]
         self.steepest = np.array([steepest[id(c.terms)] for c in columns])
-        reaches = [_loss_pass_reach(t) for j in which.values() for t in declared[j]]
+        reaches = [abs(t.threshold) + 40.0 / getattr(t, "alpha", 40.0) for j in which.values() for t in declared[j]]
         reaches += [t.reach for j in which.values() for t in self.given[j]]
         self.reach = max(reaches, default=1.0)
         self.floors = np.array([sum(t.weight * t.floor for t in own) for own in self.given], dtype=np.float64)
@@ -107,11 +107,6 @@ def _loss_pass_steepest_given(terms: Sequence[Any]) -> float:
         own = sides.setdefault(term.loss, {1: 0.0, -1: 0.0})
         own[term.side] += term.steepest
     return sum(max(own.values()) for own in sides.values())
-
-
-def _loss_pass_reach(term: Term) -> float:
-    """Margin up to which slopes of a declared loss term change, for a loss pass."""
-    return abs(term.threshold) + 40.0 / getattr(term, "alpha", 40.0)
 
 
 def _loss_pass_numbers(terms: list[Term]) -> np.ndarray:

@@ -111,7 +111,7 @@ class AugmentedLagrangian(AugmentedLagrangianLoss):
             yield from state.system.factor(D)
             step = -state.system.solve(state.residual(self.element, beta))
             dz = state.margins(step)
-            bend = state.form.norm(*state.coefficients(step)) - float(dz @ self.column.spread(dz))
+            bend = state.curvature(step, dz)
             # By the equation that the step solves.
             start = -(bend + float(D @ np.square(dz)))
             length = self.step_length(self.z, beta, dz, start, bend, ROUGH_SLOPE)

@@ -64,7 +64,9 @@ def fold_constant_column(form: MarginForm) -> FoldedConstantColumn | None:
     X, m = rows.X, rows.shape[0]
     for place, value in sorted(_constant_column_candidates(X)):
         at = np.flatnonzero(X.indices == place)
-        if at.shape[0] != m or (X.data[at] != value).any() or not _constant_column_is_whole(at, X.indptr):
+        if at.shape[0] != m or (X.data[at] != value).any():
+            continue
+        if (at < X.indptr[:-1]).any() or (at >= X.indptr[1:]).any():  # not one in each row
             continue
         inner = replace(form, features=LinearFeatures(CsrRowsWithoutColumn(X, int(place))), bias="regularized")
         return FoldedConstantColumn(inner, int(place), float(value))
@@ -82,8 +84,3 @@ def _constant_column_candidates(X: Any) -> set[tuple[int, float]]:
         if not found:
             return set()
     return found or set()
-
-
-def _constant_column_is_whole(at: np.ndarray, indptr: np.ndarray) -> bool:
-    """Whether entry number i of a column lies in row i."""
-    return bool((at >= indptr[:-1]).all() and (at < indptr[1:]).all())

@@ -66,12 +66,8 @@ def solve_by_orthogonal_factors(system: RowSystem) -> Steps:
             return
         point = Point(np.zeros((0, m)), -root * s, *system.split(w))
         yield report_of(form, column, point, column.y * system.decision(w))
-        rest = g - system.ridge * w - _orthogonal_adjoint(system, root * s, centre)
-
-
-def _orthogonal_adjoint(system: RowSystem, v: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Sum of v_i (r_i - mean), for the orthogonal factorisation: transpose of the stack's centred rows."""
-    return system.adjoint(system.column.y * v) - float(v.sum()) * centre
+        alpha = root * s
+        rest = g - system.ridge * w - (system.adjoint(column.y * alpha) - float(alpha.sum()) * centre)
 
 
 class OrthogonalFactors:

@@ -49,6 +49,10 @@ class PrimalDual:
         held = self.system.adjoint(self.multipliers(beta)) if self.column.terms else self.pulled
         return self.system.quadratic(element) - held
 
+    def curvature(self, step: np.ndarray, dz: np.ndarray) -> float:
+        """Second derivative along a step with margins dz, of everything but the loss."""
+        return self.form.norm(*self.coefficients(step)) - float(dz @ self.column.spread(dz))
+
     @kept
     def pulled(self) -> np.ndarray:
         """Sum of y_i pull_i phi_i: the contribution of the mean term alone."""

@@ -52,13 +52,9 @@ class SmoothLosses:
 
         t = line_minimum(slope, along, LINE_SEARCH_SLOPE)
         if np.isfinite(t):
-            self._remember(t, dz)
+            moved = t * float(np.sqrt(column.counts @ np.square(dz) / column.total))
+            self.reach = moved if t > TELLING_STEP else max(0.25 * self.reach, min(self.reach, moved))
         return t
-
-    def _remember(self, t: float, dz: np.ndarray) -> None:
-        """Set the distance that margins are expected to move from now on, from a step of length t."""
-        moved = t * float(np.sqrt(self.column.counts @ np.square(dz) / self.column.total))
-        self.reach = moved if t > TELLING_STEP else max(0.25 * self.reach, min(self.reach, moved))
 
 
 class SquaredTerms:

@@ -171,7 +171,7 @@ class NewtonIterate:
         state, column, loss = self.state, self.state.column, self.loss
         step = _newton_step(state, self.residual, D.sum(axis=0))
         dz = state.margins(step)
-        bend = _newton_step_curvature(state, step, dz)
+        bend = state.curvature(step, dz)
         # The equation that the step solves says with which slope it begins.
         length = loss.length(self.z, dz, -(bend + float((D.sum(axis=0) * dz) @ dz)), bend)
         if not np.isfinite(length):
@@ -215,8 +215,3 @@ def _newton_step(state: PrimalDual, residual: np.ndarray, D: np.ndarray) -> np.n
         curve = system.quadratic(step) + system.adjoint(column.y * (D * state.margins(step)))
         step = step - system.solve(residual + curve)
     return step
-
-
-def _newton_step_curvature(state: PrimalDual, step: np.ndarray, dz: np.ndarray) -> float:
-    """Second derivative along a step of solver "newton", of everything but the loss."""
-    return state.form.norm(*state.coefficients(step)) - float(dz @ state.column.spread(dz))
