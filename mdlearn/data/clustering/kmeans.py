@@ -22,6 +22,9 @@ LEAST_SQUARED_LENGTH = 1e-300
 """Least unit of squared lengths."""
 OPEN = 0.1
 """Share of rows that products in float32 may leave open."""
+Centres = Generator[np.ndarray | None, None, np.ndarray]
+TAIL = 1e-5
+"""Share of the sum of squares that a round has to take off: the last of many rounds cost more than they give."""
 
 
 class LloydRows:
@@ -233,11 +236,6 @@ class LloydInMemory(Lloyd):
 def lloyd_run(cloud: LloydRows, centers: np.ndarray) -> Lloyd:
     """Run of Lloyd's iteration from some centres: `LloydInMemory` for dense rows that are in memory."""
     return LloydInMemory(cloud, centers) if isinstance(cloud.held, DenseRows) else Lloyd(cloud, centers)
-
-
-Centres = Generator[np.ndarray | None, None, np.ndarray]
-TAIL = 1e-5
-"""Share of the sum of squares that a round has to take off: the last of many rounds cost more than they give."""
 
 
 def kmeans(points: Distinct, n_clusters: int, rng: np.random.Generator, restarts: int = 1) -> Centres:

@@ -37,6 +37,8 @@ from mdlearn.numerics import memory
 MULTICLASS = ("ovr", "joint", *PAIRWISE)
 Lookup = Callable[[str, str], Any]
 """lookup(kind, name) returns the class that has this name; ValueError says that none has."""
+LOADING_ERROR_CHARACTERS = 600
+"""Characters of an error that may come from a file."""
 
 
 def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup) -> Model:
@@ -346,10 +348,6 @@ class ArraysToDecode:
             raise UnreadableModel(f"its array {name!r} has dtype {array.dtype}")
         del self.left[name]
         return array.astype(array.dtype.newbyteorder("="), copy=False)
-
-
-LOADING_ERROR_CHARACTERS = 600
-"""Characters of an error that may come from a file."""
 
 
 def load_model_file(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model, dict[str, Any]]:

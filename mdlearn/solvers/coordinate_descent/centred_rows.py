@@ -35,6 +35,39 @@ from mdlearn.solvers.base import Report, Reports
 from mdlearn.solvers.common.warm_start import warm_start_multipliers
 from mdlearn.solvers.coordinate_descent.subspace_acceleration import SubspaceExtrapolation
 
+FIRST_SWEEPS_PER_REPORT, SWEEPS_PER_REPORT = 5, 4
+ENTRIES_PER_CALL = 1 << 20
+"""Entries of X that one call of the kernel visits: about 20 ms."""
+RECORDS = 1 << 16
+"""Rows whose records are written at once."""
+LAZY = 0.05
+"""Share of the average gap per row below which an update of a variance multiplier is not worth its cost, at most."""
+FAST = 0.15
+"""Fall of the gap in one round up to which that share may grow. What skipped updates are worth is of second order in
+their errors, but these move the margins of free rows, which count in the first: where the gap falls slower, the share
+shrinks."""
+BIAS_STALL_SWEEPS = 10
+"""Full sweeps without a smaller gap after which the bias joins every update."""
+AGAIN = 30
+"""Full sweeps after which sums are computed anew from the multipliers, against drift."""
+FEW_FREE_ROWS = 3000
+"""Free multipliers up to which second-order steps are cheap beside more sweeps."""
+STALL_SWEEPS_FEW_FREE, STALL_SWEEPS_MANY_FREE = 4, 300
+"""Full sweeps without a halved gap after which sweeps end, with few free multipliers and with many."""
+STIFF_VARIANCE = 0.02
+"""kappa |x|^2 from which variance multipliers can set the pace."""
+QUIET = 0.01
+"""Share of rows whose hinge multiplier may be free or move in a sweep that is extrapolated."""
+EXTRAPOLATION_HOLD = 0.02
+"""How firmly extrapolated sweeps hold Y: weight of half its squared change, in units of the mean |x|^2. Without it Y
+runs away, with much more sweeps are slow."""
+FEWEST_NEIGHBOURS, MOST_NEIGHBOURS, NEIGHBOUR_SHARE = 4, 16, 0.15
+"""Neighbouring rows that an extrapolated sweep visits one after the other, since memory likes it: at least, at most,
+and in between so few that their mean inner products add up to this share of |x|^2. Longer runs would cost sweeps, and
+without extrapolation even short ones do."""
+LEAST_RESPONSE = 0.05
+"""Least response of a free bias, in units of the first guess: nothing else holds it where no multiplier is free."""
+
 
 class SparseRowAccess(ABC):
     """Access of compiled sweeps to sparse rows, and the vector that they keep up to date: here, w itself.
@@ -108,40 +141,6 @@ def sparse_row_access(rows: Rows) -> SparseRowAccess:
         return BlockRowAccess(rows)
     assert isinstance(rows, CsrRows)
     return CsrRowAccess(rows)
-
-
-FIRST_SWEEPS_PER_REPORT, SWEEPS_PER_REPORT = 5, 4
-ENTRIES_PER_CALL = 1 << 20
-"""Entries of X that one call of the kernel visits: about 20 ms."""
-RECORDS = 1 << 16
-"""Rows whose records are written at once."""
-LAZY = 0.05
-"""Share of the average gap per row below which an update of a variance multiplier is not worth its cost, at most."""
-FAST = 0.15
-"""Fall of the gap in one round up to which that share may grow. What skipped updates are worth is of second order in
-their errors, but these move the margins of free rows, which count in the first: where the gap falls slower, the share
-shrinks."""
-BIAS_STALL_SWEEPS = 10
-"""Full sweeps without a smaller gap after which the bias joins every update."""
-AGAIN = 30
-"""Full sweeps after which sums are computed anew from the multipliers, against drift."""
-FEW_FREE_ROWS = 3000
-"""Free multipliers up to which second-order steps are cheap beside more sweeps."""
-STALL_SWEEPS_FEW_FREE, STALL_SWEEPS_MANY_FREE = 4, 300
-"""Full sweeps without a halved gap after which sweeps end, with few free multipliers and with many."""
-STIFF_VARIANCE = 0.02
-"""kappa |x|^2 from which variance multipliers can set the pace."""
-QUIET = 0.01
-"""Share of rows whose hinge multiplier may be free or move in a sweep that is extrapolated."""
-EXTRAPOLATION_HOLD = 0.02
-"""How firmly extrapolated sweeps hold Y: weight of half its squared change, in units of the mean |x|^2. Without it Y
-runs away, with much more sweeps are slow."""
-FEWEST_NEIGHBOURS, MOST_NEIGHBOURS, NEIGHBOUR_SHARE = 4, 16, 0.15
-"""Neighbouring rows that an extrapolated sweep visits one after the other, since memory likes it: at least, at most,
-and in between so few that their mean inner products add up to this share of |x|^2. Longer runs would cost sweeps, and
-without extrapolation even short ones do."""
-LEAST_RESPONSE = 0.05
-"""Least response of a free bias, in units of the first guess: nothing else holds it where no multiplier is free."""
 
 
 class CentredDual:

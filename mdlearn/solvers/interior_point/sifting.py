@@ -32,6 +32,20 @@ BAND_SHRINKAGE = 1.0 / 3.0
 GOOD = 0.3
 """A round ends when a step gains less than this share of what rounding off the kinks is worth."""
 MOST_NEWTON_STEPS = 24
+FEWEST_BAND_ROWS, PER_COLUMN = 2000, 2.5
+"""Rows in the last band: enough that the path over them is no cheaper with less, and that their hessian is definite."""
+PAYS = 4
+"""All rows over those, from which the detour pays."""
+WIDER = 2.0
+"""Rows within this many half-widths of the last band are in work."""
+SAMPLE_ROWS = 6000
+"""Rows of the first guess."""
+LOOK = 0.03
+"""Fall of the complementarity until all rows are looked at."""
+STEPS_BETWEEN_LOOKS = 12
+"""Steps without a look."""
+MOST_WORKING_SHARE = 0.5
+"""Share of all rows in work from which the detour no longer pays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,22 +149,6 @@ class HuberProblem:
         if not np.isfinite(length):
             raise NotPositiveDefinite("no way down")
         return element + length * p, z + length * change, -0.5 * start
-
-
-FEWEST_BAND_ROWS, PER_COLUMN = 2000, 2.5
-"""Rows in the last band: enough that the path over them is no cheaper with less, and that their hessian is definite."""
-PAYS = 4
-"""All rows over those, from which the detour pays."""
-WIDER = 2.0
-"""Rows within this many half-widths of the last band are in work."""
-SAMPLE_ROWS = 6000
-"""Rows of the first guess."""
-LOOK = 0.03
-"""Fall of the complementarity until all rows are looked at."""
-STEPS_BETWEEN_LOOKS = 12
-"""Steps without a look."""
-MOST_WORKING_SHARE = 0.5
-"""Share of all rows in work from which the detour no longer pays."""
 
 
 def sifted_path(state: PrimalDual) -> Generator[Offer | None, None, SiftedPath | None]:

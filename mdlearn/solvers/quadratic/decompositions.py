@@ -28,6 +28,9 @@ from mdlearn.solvers.quadratic.spectrum import (
 from mdlearn.solvers.systems.scatter import Scatters
 from mdlearn.solvers.systems.system_choice import Shared
 
+DECOMPOSED_ROWS = 3000
+"""Rows of a Gram matrix, or columns, beyond which a decomposition takes too long."""
+
 
 @dataclass(frozen=True, eq=False)
 class KernelSpectrum:
@@ -119,10 +122,6 @@ class KernelBasisSpectrum:
         # Long coefficients leave few digits of margins that are nearly equal; the vectors have them all.
         sigma = y * counts * (U @ inner) - column.pull
         return Point(column.slopes(y), sigma, counts * (U @ (v * inner)), bias)
-
-
-DECOMPOSED_ROWS = 3000
-"""Rows of a Gram matrix, or columns, beyond which a decomposition takes too long."""
 
 
 @dataclass(frozen=True, eq=False)

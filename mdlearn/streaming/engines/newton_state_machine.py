@@ -45,6 +45,38 @@ MOST_STEPS = 100
 COMPLEMENTARITY_END = 1e-13
 """Complementarity, relative to its largest, at which the path ends."""
 STALL_STEPS = 12
+STEP, LINE, GATHER, DONE = 0, 1, 2, 3
+"""What a column needs next: an evaluation, a look along its line, the rows near a kink, nothing."""
+TRIED_LENGTHS = np.sort(np.concatenate([np.arange(1, 16) / 16.0, 2.0 ** -np.arange(5, 15)]))
+ARMIJO, ROUNDING_OF_SLOPES = 1e-4, 1e-14
+ROUNDING_COST_SHARE = 0.5
+"""Share of what rounding costs below which a promised gain says that the rounding is what is left of the gap."""
+BAND_SHRINKAGE = 1.0 / 3.0
+"""Smallest factor of h from one round to the next: the steps from one to the next stay few."""
+CROWD, SETTLED_KINK_SHARE, CROWDED = 0.8, 1e-3, 0.03
+"""Share of the rows near a kink that a smaller h leaves there, from which they sit on it; what a step may then promise,
+in units of what rounding costs, for the path to be straight; and the factor of h."""
+FRUITLESS = 3
+"""Solutions over gathered rows without progress after which no more are gathered."""
+STALL_PASSES, SMOOTH = 8, 40
+"""Passes without progress after which rounding is taken to be reached; of columns without kinks, where steep squared
+hinges make many short steps before the last one meets the optimum."""
+SHORTEST_STEP = 1e-16
+"""Step, relative to the point, that is rounding."""
+PROGRESS_FALL = 1e-3
+"""Relative fall of the objective that is progress, whatever the gap does."""
+LOOSE_INTERCEPT_SHARE, INTERCEPT_HOLD = 1e-15, 1e-6
+"""Shares of the largest second derivatives: below the first rows hold no intercept; then they do with the second."""
+LEAST_BAND = 1e-13
+"""h at which the rounding of margins of size 1 shows."""
+UNBOUNDED_VALUE, VANISHED = 1e9, 1e-9
+"""Value in units of that at w = 0, below which an objective without a ridge has no optimum; and of one that is not
+negative."""
+HELD_BYTES, PER_COEFFICIENT = 16e6, 5
+"""Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
+SOURCE, EXACT = ("W", "P", "h", "dh"), ("block", "row", "beta")
+"""Parts of a source of multipliers, and of exact ones, as a file names them."""
+Task = LinePass | PointPass | GatherPass
 
 
 def kink_problem(
@@ -88,40 +120,6 @@ def minimise_kink_problem(
         if path.alive and left < 10.0 * least:
             found = path.element, path.beta
     return found
-
-
-STEP, LINE, GATHER, DONE = 0, 1, 2, 3
-"""What a column needs next: an evaluation, a look along its line, the rows near a kink, nothing."""
-TRIED_LENGTHS = np.sort(np.concatenate([np.arange(1, 16) / 16.0, 2.0 ** -np.arange(5, 15)]))
-ARMIJO, ROUNDING_OF_SLOPES = 1e-4, 1e-14
-ROUNDING_COST_SHARE = 0.5
-"""Share of what rounding costs below which a promised gain says that the rounding is what is left of the gap."""
-BAND_SHRINKAGE = 1.0 / 3.0
-"""Smallest factor of h from one round to the next: the steps from one to the next stay few."""
-CROWD, SETTLED_KINK_SHARE, CROWDED = 0.8, 1e-3, 0.03
-"""Share of the rows near a kink that a smaller h leaves there, from which they sit on it; what a step may then promise,
-in units of what rounding costs, for the path to be straight; and the factor of h."""
-FRUITLESS = 3
-"""Solutions over gathered rows without progress after which no more are gathered."""
-STALL_PASSES, SMOOTH = 8, 40
-"""Passes without progress after which rounding is taken to be reached; of columns without kinks, where steep squared
-hinges make many short steps before the last one meets the optimum."""
-SHORTEST_STEP = 1e-16
-"""Step, relative to the point, that is rounding."""
-PROGRESS_FALL = 1e-3
-"""Relative fall of the objective that is progress, whatever the gap does."""
-LOOSE_INTERCEPT_SHARE, INTERCEPT_HOLD = 1e-15, 1e-6
-"""Shares of the largest second derivatives: below the first rows hold no intercept; then they do with the second."""
-LEAST_BAND = 1e-13
-"""h at which the rounding of margins of size 1 shows."""
-UNBOUNDED_VALUE, VANISHED = 1e9, 1e-9
-"""Value in units of that at w = 0, below which an objective without a ridge has no optimum; and of one that is not
-negative."""
-HELD_BYTES, PER_COEFFICIENT = 16e6, 5
-"""Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
-SOURCE, EXACT = ("W", "P", "h", "dh"), ("block", "row", "beta")
-"""Parts of a source of multipliers, and of exact ones, as a file names them."""
-Task = LinePass | PointPass | GatherPass
 
 
 @dataclass(eq=False)

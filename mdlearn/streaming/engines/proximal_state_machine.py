@@ -32,6 +32,11 @@ LIGHTER = 0.9
 """Share of the penalty whose minimiser has a tangent less steep than the whole of it."""
 MOST_STEPS = 10_000
 """Steps and heartbeats of one minimisation."""
+ARMIJO, SHORTEST_STEP = 1e-4, 1e-10
+STALL_STEPS = 4
+"""Steps without progress after which rounding is taken to be reached."""
+UNBOUNDED_VALUE = 1e6
+"""Value in units of that at w = 0, below which an objective that nothing bounds has no optimum."""
 
 
 class PenalisedQuadratic(Composite):
@@ -151,13 +156,6 @@ def penalised_quadratic_bound(model: PenalisedQuadratic) -> Generator[None, None
             spent += 0.5 * float(((U.T @ own) ** 2 / values).sum())
         yield
     return value + float((r * V).sum()) - spent
-
-
-ARMIJO, ROUNDING_OF_VALUES, SHORTEST_STEP = 1e-4, 1e-14, 1e-10
-STALL_STEPS = 4
-"""Steps without progress after which rounding is taken to be reached."""
-UNBOUNDED_VALUE = 1e6
-"""Value in units of that at w = 0, below which an objective that nothing bounds has no optimum."""
 
 
 @dataclass(eq=False)
