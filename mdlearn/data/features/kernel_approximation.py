@@ -74,9 +74,6 @@ class KernelApproximationMap(FeatureMap):
         coef = coef.astype(np.float64, copy=False)
         return coef.T if self.mix is None else self.mix @ coef.T
 
-    def scores(self, A: Rows, coef: np.ndarray) -> np.ndarray:
-        return self.scorer(coef)(A)
-
     def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:
         """Predict with coefficients (p, q): f = sum_l c_l k(x, z_l), or by features where that sum loses digits."""
         if self._cancels():

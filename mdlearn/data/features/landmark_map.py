@@ -120,9 +120,6 @@ class LandmarkMap(FeatureMap):
         memory.require(size, f"coefficients of {self.centers.shape[1]} columns for every cluster", "use coef_")
         return np.asarray(self._untied(coef.astype(np.float64, copy=False)) @ self.points)
 
-    def scores(self, A: Rows, coef: np.ndarray) -> np.ndarray:
-        return self.scorer(coef)(A)
-
     def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:
         """Return a function from rows to decision values for coefficients (p, K r), folded where possible and few."""
         few = 8.0 * coef.shape[0] * self.centers.size <= COPY_BYTES

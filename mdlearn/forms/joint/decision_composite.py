@@ -42,18 +42,16 @@ Bend = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class DecisionComposite(Composite):
-    """Base class of joint composites of decision values: write `slopes` and `bend`, and set `steepest` and `at_zero`.
+    """Base class of joint composites of decision values: write the abstract methods, set `steepest` and `at_zero`.
 
     `counts` (shape (m,)): repetitions of the rows, the largest of all columns; `reach`: largest decision value next to
-    which something happens: a threshold, and some widths of a logistic term; `separate`: whether each column's values
-    have a function of their own, so that second derivatives do not mix columns.
+    which something happens: a threshold, and some widths of a logistic term.
     """
 
     convex = True
     moments: np.ndarray | None = None  # made by `prepare`
     steepest: float  # largest second derivative of one row's function, per unit of count
     reach = 1.0
-    separate = False
     shifts = 100
     """Most Newton steps on a free bias."""
     averages = False
@@ -95,6 +93,10 @@ class DecisionComposite(Composite):
     @abstractmethod
     def bend(self, W: np.ndarray, F: np.ndarray) -> tuple[Bend, np.ndarray]:
         """Return (V, X V) -> B with H V = X'B, and the mean second derivative per column and unit of count."""
+
+    @abstractmethod
+    def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """Return the second derivative with respect to the intercepts, (k, k)."""
 
     def curvatures(self, F: np.ndarray, reach: float) -> np.ndarray:
         """Second derivatives at decision values F, or averages over `reach` to either side where these are larger."""
@@ -192,21 +194,6 @@ class DecisionComposite(Composite):
             W[-1], F[:], A, value = V[-1], moved, B, found
             share = 0.125 * share if share > LEAST_DAMPING else 0.0
         return A, value, 0.0
-
-    def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
-        """Second derivative with respect to the intercepts, (k, k)."""
-        bend, _ = self.bend(W, F)
-        k = self.shape[1]
-
-        def along(direction: np.ndarray) -> np.ndarray:
-            V = np.zeros(self.shape)
-            V[-1] = direction
-            total: np.ndarray = bend(V, np.ones_like(F) * direction).sum(axis=0)
-            return total
-
-        if self.separate:
-            return np.diag(along(np.ones(k)))
-        return np.array([along(unit) for unit in np.eye(k)])
 
     def product(self, look: CompositeEvaluation) -> Product:
         """Return V -> H V; each costs two passes over the rows."""

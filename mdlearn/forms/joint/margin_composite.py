@@ -37,7 +37,6 @@ class MarginComposite(DecisionComposite):
     `form`: with explicit rows; `columns`: some or all of its columns.
     """
 
-    separate = True
     shifts = 40
 
     def __init__(self, form: MarginForm, columns: Sequence[Column]) -> None:
