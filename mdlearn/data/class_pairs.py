@@ -19,16 +19,8 @@ from mdlearn.data.validation import Data
 class ClassPairPositions(Sequence[np.ndarray]):
     """Positions of the rows of each pair of classes, ascending: all of them, or those of each class.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (m,), intp
-        Class index of each row.
-    k : int
-        Number of classes.
-    rows : ndarray of shape (m,), or None
-        What stands for each row; None: its position.
-    in_order : bool
-        Whether rows of both classes are in one order; else those of the first come before those of the second.
+    `codes` (shape (m,)): class index of each row, of `k`; `rows`: what stands for each row, None: its position;
+    `in_order`: whether rows of both classes are in one order; else those of the first come before those of the second.
     """
 
     def __init__(self, codes: np.ndarray, k: int, rows: np.ndarray | None = None, in_order: bool = True) -> None:
@@ -57,20 +49,8 @@ class ClassPairPositions(Sequence[np.ndarray]):
 class ClassPairProblems:
     """Data of the problems of a fit by pairs of classes.
 
-    Parameters
-    ----------
-    data : Data
-        Rows of more than two classes.
-    square : bool
-        Whether X is a Gram matrix.
-    in_order : bool
-        Whether the rows of a pair keep their order; else they are class by class.
-
-    Attributes
-    ----------
-    pairs : ClassPairPositions
-    sizes : list of (int, float)
-        Number of rows of each pair of classes, and their weight.
+    `data`: rows of more than two classes; `square`: whether X is a Gram matrix; `in_order`: whether the rows of a pair
+    keep their order; else they are class by class; `sizes`: number of rows of each pair of classes, and their weight.
     """
 
     def __init__(self, data: Data, square: bool, in_order: bool = True) -> None:

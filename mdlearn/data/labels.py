@@ -78,10 +78,8 @@ def _is_missing_label(label: Any) -> bool:
 def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Validate labels: return (sorted classes, class index of each row).
 
-    Raises
-    ------
-    TypeError, ValueError
-        When y is missing, not one-dimensional, of another length than X, holds NaN or fewer than two labels.
+    TypeError or ValueError when y is missing, not one-dimensional, of another length than X, holds NaN or fewer than
+    two labels.
     """
     plain = type(y) is np.ndarray and y.shape == (n_rows,) and y.dtype.kind != "T"
     labels: np.ndarray = y if plain else _check_label_shape(y, n_rows, "label")
@@ -107,12 +105,8 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 def check_some_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Validate labels of which some are unknown: return (sorted classes, class index of each row, -1 where unknown).
 
-    Unknown is -1 among whole numbers, NaN among other numbers, and -1, NaN or None among objects.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `check_labels`, and for -1 among numbers with a fraction part where none is NaN.
+    Unknown is -1 among whole numbers, NaN among other numbers, and -1, NaN or None among objects. Errors are those of
+    `check_labels`, and one for -1 among numbers with a fraction part where none is NaN.
     """
     labels = _check_label_shape(y, n_rows, "label (-1 where it is unknown)")
     if labels.dtype.kind == "O":
@@ -139,12 +133,8 @@ def _is_minus_one_label(label: Any) -> bool:
 def check_label_indicators(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Validate a matrix that says which of several labels each row has: return (names of the columns, bool (m, k)).
 
-    Names are those of a data frame whose columns are sorted strings; else the numbers of the columns.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When y is missing, has another shape than (m, k) with k >= 2, or holds anything but 0 and 1.
+    Names are those of a data frame whose columns are sorted strings; else the numbers of the columns. TypeError or
+    ValueError when y is missing, has another shape than (m, k) with k >= 2, or holds anything but 0 and 1.
     """
     if y is None:
         raise TypeError("y is None; give a matrix with one row per row of X and a 1 for every label that it has")
@@ -213,10 +203,8 @@ def check_classes(classes: np.ndarray, weigh: Callable[[], np.ndarray], n_rows: 
 def check_targets(y: Any, n_rows: int) -> np.ndarray:
     """Validate the targets of a regression: return them as float64.
 
-    Raises
-    ------
-    TypeError, ValueError
-        When y is missing, not one-dimensional, of another length than X, or holds anything but finite numbers.
+    TypeError or ValueError when y is missing, not one-dimensional, of another length than X, or holds anything but
+    finite numbers.
     """
     given = _check_label_shape(y, n_rows, "number")
     check_no_missing_label(given, "finite number")

@@ -127,10 +127,7 @@ def validated_column_names(X: Any) -> tuple[str, ...] | None:
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Validate sample weights: return them as float64 counts; None means one each.
 
-    Raises
-    ------
-    ValueError
-        For a wrong length, NaN, infinity, a negative weight, or no positive weight.
+    ValueError for a wrong length, NaN, infinity, a negative weight, or no positive weight.
     """
     if sample_weight is None:
         return np.ones(n_rows)

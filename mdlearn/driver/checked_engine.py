@@ -29,16 +29,8 @@ from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows, groups_of_equa
 class CheckedEngine:
     """Engine whose reports are checked, with errors that name it.
 
-    Parameters
-    ----------
-    solver : Solver
-    tol : float
-        Gap above which offers that tell theirs go on with the next heartbeat only.
-
-    Attributes
-    ----------
-    broke : str
-        The error in its arithmetic that ended its work on some problem; empty if there was none.
+    `tol`: gap above which offers that tell theirs go on with the next heartbeat only; `broke`: the error in its
+    arithmetic that ended its work on some problem; empty if there was none.
     """
 
     def __init__(self, solver: Solver, tol: float = 0.0) -> None:

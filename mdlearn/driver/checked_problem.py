@@ -47,16 +47,8 @@ def problem_certifies_itself(cls: type) -> bool:
 class CheckedProblem:
     """Problem of a plugin whose certificates are compared with each other; all else is that problem's.
 
-    Parameters
-    ----------
-    problem : Problem
-    dtype : dtype
-        Type of the rows, and of coefficients as models hold them.
-
-    Attributes
-    ----------
-    name : str
-        Its class, which vouches for its certificates.
+    `dtype`: type of the rows, and of coefficients as models hold them; `name`: the class, which vouches for the
+    certificates.
     """
 
     def __init__(self, problem: Problem, dtype: np.dtype[Any]) -> None:

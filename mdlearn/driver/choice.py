@@ -21,16 +21,10 @@ from mdlearn.solvers.base import Claim, Solver
 
 
 class Choice(NamedTuple):
-    """Choice of an engine.
+    """Choice of an engine: its name, and why it is the one.
 
-    Attributes
-    ----------
-    solver, reason : str
-        Its name, and why it is the one.
-    claims : dict of str to float or None
-        Operations that every engine claimed which was asked, by name; None: it claimed nothing.
-    engine : Solver or None
-        The engine itself, where it is known that it takes the form.
+    `claims`: operations that every engine claimed which was asked, by name; None: it claimed nothing; `engine`: the
+    engine itself, where it is known that it takes the form.
     """
 
     solver: str

@@ -25,24 +25,13 @@ class Incumbent:
     Values are those of certificates: estimates of the engine until a certificate has been made of them. A small
     residual says nothing about the objective: without bounds it decides only where objectives are the same.
 
-    Parameters
-    ----------
-    problem : Problem
-    tol : float
-    last : bool
-        Whether the last point is the answer, unless w = 0 has a smaller objective: only bounds compete then.
-    certifies : bool
-        Whether a point whose report promises to meet `tol` is certified at once, so that nothing else need be asked
-        of it.
+    `last`: whether the last point is the answer, unless w = 0 has a smaller objective: only bounds compete then;
+    `certifies`: whether a point whose report promises to meet `tol` is certified at once, so that nothing else need be
+    asked of it.
 
-    Attributes
-    ----------
-    objective, lower_bound, gap : float
-        What a certificate will state, as far as estimates are true.
-    promised : float
-        The smallest objective of coefficients before they are rounded to the type of the rows.
-    at_limit : bool
-        Whether rounding lets no later point of the same engine meet `tol`.
+    `objective`, `lower_bound`, `gap`: what a certificate will state, as far as estimates are true; `promised`: the
+    smallest objective of coefficients before they are rounded to the type of the rows; `at_limit`: whether rounding
+    lets no later point of the same engine meet `tol`.
     """
 
     def __init__(self, problem: Problem, tol: float, last: bool, certifies: bool) -> None:

@@ -53,14 +53,7 @@ class Limits:
 class LimitShortfall:
     """Limit that ended a fit before it reached its gap: the reason, and what to do.
 
-    Attributes
-    ----------
-    title : str
-        The engine, and where it comes from.
-    measure : str
-        What the gap is.
-    gap, tol : float
-    reason, advice : str
+    `title`: the engine, and where it comes from; `measure`: what the gap is.
     """
 
     title: str
@@ -80,19 +73,8 @@ class LimitShortfall:
 class LimitedRun:
     """Run of a fit within its limits, with history, progress and callback, over rows in memory or in blocks.
 
-    Parameters
-    ----------
-    solver : str
-        Name of the engine.
-    limits : Limits
-
-    Attributes
-    ----------
-    history : list of State
-    stopped : str
-        Why the whole fit ends early; empty: it may go on.
-    progress : Progress or None
-        None: it is silent.
+    `solver`: name of the engine; `stopped`: why the whole fit ends early; empty: it may go on; `progress`: None: it is
+    silent.
     """
 
     def __init__(self, solver: str, limits: Limits) -> None:
@@ -132,17 +114,8 @@ class LimitedRun:
     ) -> LimitShortfall | None:
         """Say why the gap was not reached, and what to do; a published end that was asked for is no surprise.
 
-        Parameters
-        ----------
-        title : str
-            The engine, and where it comes from.
-        certificate : Certificate
-        published : bool
-            Whether the engine has come to an end of its own.
-        exact : bool
-            Whether rows are float64.
-        ended, advice : str
-            What ended the fit, if anything else did, and what to do then.
+        `title`: the engine, and where it comes from; `published`: whether it has come to an end of its own; `exact`:
+        whether rows are float64; `ended`, `advice`: what ended the fit, if anything else did, and what to do then.
         """
         if certificate.converged or (published and not self.limits.tol_given):
             return None

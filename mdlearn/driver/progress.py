@@ -19,18 +19,9 @@ SMALLEST_GAP = 1e-16
 class Progress:
     """Progress of a driver's fit: iteration and gap; `verbose` 0 is silent, 1 a bar or few lines, 2 a line per report.
 
-    The bar shows how far log10 of the gap has come on its way from the first report to `tol`, as the mean over all
-    problems.
-
-    Parameters
-    ----------
-    verbose : int
-    title : str
-        What the line begins with.
-    started : float
-        `time.perf_counter` value from which `beat` tells the time.
-    tol : float
-        Gap at which a problem is done.
+    The bar shows how far log10 of the gap has come on its way from the first report to `tol`, the gap at which a
+    problem is done, as the mean over all problems. `title`: what the line begins with; `started`: `time.perf_counter`
+    value from which `beat` tells the time.
     """
 
     def __init__(self, verbose: int, title: str, started: float, tol: float) -> None:

@@ -224,13 +224,8 @@ class GivenLoss:
 class GivenTerm:
     """Term of a given loss, one of its sides, made by `GivenLoss.terms`.
 
-    Attributes
-    ----------
-    weight : float
-        Factor >= 0, finite, per unit of sample weight.
-    loss : GivenLoss
-    side : int
-        +1 for margins below the minimum of the loss, where it falls; -1 for those above it.
+    `weight`: factor >= 0, finite, per unit of sample weight; `side`: +1 for margins below the minimum of the loss,
+    where it falls; -1 for those above it.
     """
 
     weight: float

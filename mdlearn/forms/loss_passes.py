@@ -27,16 +27,10 @@ COMPILED_KINDS = frozenset({"squared", "logistic"})
 class LossPass:
     """Pass that turns decision values (m, k) into derivatives of losses in place, with signs and counts (m, k).
 
-    Attributes
-    ----------
-    steepest : ndarray of shape (k,)
-        Largest second derivative of the losses of every column at margins near 0, per unit of count.
-    reach : float
-        Margin next to which some slope still changes.
-    floors : ndarray of shape (k,)
-        What the losses of every column are nowhere below, per unit of count; -inf where none is known.
-    mixed : bool
-        Whether some columns have given terms.
+    `steepest` (shape (k,)): largest second derivative of the losses of every column at margins near 0, per unit of
+    count; `reach`: margin next to which some slope still changes; `floors` (shape (k,)): what the losses of every
+    column are nowhere below, per unit of count, -inf where none is known; `mixed`: whether some columns have given
+    terms.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:

@@ -239,10 +239,7 @@ def loss_term_table(terms: Iterable[Term]) -> np.ndarray:
 def check_loss_terms(terms: Any) -> None:
     """Check that loss terms are of no class derived from the three: compiled engines read numbers, not methods.
 
-    Raises
-    ------
-    TypeError
-        For a derived class: what it changes, some engines and certificates would not know.
+    TypeError for a derived class: what it changes, some engines and certificates would not know.
     """
     for one in terms if isinstance(terms, tuple) else ():
         if isinstance(one, TERM_CLASSES) and type(one) not in TERM_CLASSES:

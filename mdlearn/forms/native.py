@@ -77,18 +77,10 @@ class NativeFunction:
 class NativeSums:
     """Sums of a native loss over rows.
 
-    Parameters
-    ----------
-    functions : sequence of NativeFunction
-        Value, derivative and second derivative.
-    conjugate : NativeFunction or None
-        None: margins of slopes are looked up.
-    margins : ndarray of shape (G,)
-        Margins in rising order, between the first and the last of which the functions are finite.
-    near : (float, float)
-        Margins between which most rows are expected, within these.
-    bottom, lowest : float or None, float
-        Margin at which a loss that falls and rises is least, with its value there.
+    `functions`: value, derivative and second derivative; `conjugate`: None: margins of slopes are looked up; `margins`
+    (shape (G,)): in rising order, between the first and the last of which the functions are finite; `near`: margins
+    between which most rows are expected, within these; `bottom`, `lowest`: margin at which a loss that falls and rises
+    is least, with its value there.
     """
 
     def __init__(

@@ -180,14 +180,8 @@ def combine_proofs(parts: list[Certificate], scales: Sequence[tuple[float, bool]
 class ZeroProof(NamedTuple):
     """Proof at w = 0, b = 0 without the rows: objective and lower bound of a problem, as certificates state them.
 
-    Attributes
-    ----------
-    value : float
-        The objective but for constraints; the scale of the gap.
-    lower : float
-        What multipliers 0 say; -inf where a mean pulls at the rows.
-    hard : bool
-        Whether there are constraints.
+    `value`: the objective but for constraints; the scale of the gap; `lower`: what multipliers 0 say; -inf where a mean
+    pulls at the rows; `hard`: whether there are constraints.
     """
 
     value: float
@@ -196,13 +190,7 @@ class ZeroProof(NamedTuple):
 
 
 class ProvenZeros:
-    """Solutions w = 0 with their proof, in the shape of another problem's.
-
-    Parameters
-    ----------
-    like : Solution
-    tol : float
-    """
+    """Solutions w = 0 with their proof, in the shape of another problem's."""
 
     def __init__(self, like: Solution, tol: float) -> None:
         self.like, self.tol = like, tol
@@ -265,17 +253,8 @@ def fit_history(
     Estimates of engines can be better than what is true, and are withdrawn where a later look finds less. Problems in
     threads report in any order.
 
-    Parameters
-    ----------
-    history : sequence of State
-    certificates : sequence of Certificate
-        One for each problem.
-    scales : sequence of (float, bool)
-        The problem's value at w = 0, and whether it has constraints: what gaps are relative to.
-
-    Returns
-    -------
-    list of State
+    `certificates`: one for each problem; `scales`: the problem's value at w = 0, and whether it has constraints: what
+    gaps are relative to.
     """
     found = sorted(history, key=attrgetter("problem")) if len(certificates) > 1 else list(history)
     for i in reversed(range(len(found))):
@@ -298,15 +277,8 @@ def fit_history(
 class Start:
     """Start for a problem from a solution with its proof: one column's values, in that problem's rows and features.
 
-    Attributes
-    ----------
-    coef : ndarray of shape (width,)
-        Coefficients of the features.
-    intercept : float
-    beta : ndarray of shape (T, m)
-        Multipliers, within the boxes of the problem that they come from.
-    alpha : ndarray of shape (m,) or None
-        Dual coefficients, where there are such.
+    `coef` (shape (width,)), `intercept`: of the features; `beta` (shape (T, m)): multipliers, within the boxes of the
+    problem that they come from; `alpha` (shape (m,)): dual coefficients, where there are such.
     """
 
     coef: np.ndarray

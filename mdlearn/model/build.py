@@ -110,12 +110,7 @@ def model_without_rows(
 class StoredCoefficients(NamedTuple):
     """Coefficients and intercepts of the model to build, in the type of the rows.
 
-    Attributes
-    ----------
-    coef : ndarray of shape (p, width) or None
-    alpha : ndarray of shape (p, n) or None
-        Over all rows that the caller gave.
-    intercept : ndarray of shape (p,)
+    `coef` (shape (p, width)); `alpha` (shape (p, n)): over all rows that the caller gave; `intercept` (shape (p,)).
     """
 
     coef: np.ndarray | None

@@ -22,12 +22,7 @@ SAME_PARAMETER = 1e-9
 class WarmStart:
     """Warm start from a model: starts of the problems of a fit.
 
-    Parameters
-    ----------
-    model : Model
-        TypeError for anything else.
-    objective, bias, multiclass : str
-        Those of the fit; ValueError where the model has others.
+    TypeError for what is no model, ValueError where it has another `objective`, `bias` or `multiclass` than the fit.
     """
 
     def __init__(self, model: Any, objective: str, bias: str, multiclass: str) -> None:
@@ -58,10 +53,7 @@ class WarmStart:
     def starts(self, form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
         """Where problems first ... first + n - 1 may begin, those of one form: a Start for each column.
 
-        Raises
-        ------
-        ValueError
-            When the features of the form are not those of the model: other landmarks, another basis.
+        ValueError when the features of the form are not those of the model: other landmarks, another basis.
         """
         model, features = self.model, form.features
         pairs = len(self.places) > 1 and self.multiclass in PAIRWISE

@@ -118,10 +118,7 @@ TASKS = {one.name: one for one in (Task("labels", Model, by_class=True), Task("n
 def task_of(objective: Any) -> Task:
     """Return the task of an objective: one of mdlearn by its name, or one of a plugin.
 
-    Raises
-    ------
-    TypeError
-        For anything else, and for a task of a plugin whose models have the name of another task.
+    TypeError for anything else, and for a task of a plugin whose models have the name of another task.
     """
     given = objective.task
     if isinstance(given, str) and given in TASKS:

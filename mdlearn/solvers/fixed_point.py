@@ -172,16 +172,9 @@ def scale_fixed_point_to_bound(column: Column, beta: np.ndarray, bound: float) -
 class FixedPoint:
     """Fixed-point iteration u <- Q^-1 (e + (Q u - e - alpha u)_+) on one column, in terms of z = Q u.
 
-    Attributes
-    ----------
-    system : RowSystem or GramSystem
-        Its factor is that of I + H'DH (rows), or of the same turned round (Gram matrix).
-    element : ndarray
-        Primal point A'D u of the present u.
-    objective : float
-        Primal objective there.
-    step, shift : float
-        Lengths of the last changes of u and z, over all copies of all rows.
+    `system`: its factor is that of I + H'DH (rows), or of the same turned round (Gram matrix); `element`: primal point
+    A'D u of the present u; `objective`: the primal one there; `step`, `shift`: lengths of the last changes of u and z,
+    over all copies of all rows.
     """
 
     def __init__(self, form: MarginForm, column: Column, G: np.ndarray | None, alpha: float) -> None:

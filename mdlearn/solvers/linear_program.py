@@ -100,16 +100,9 @@ class LinearProgram(Solver):
 class DualLinearProgram:
     """Dual linear program in units in which boxes and equations have entries of at most 1.
 
-    Attributes
-    ----------
-    column : Column
-    A : csc_matrix of shape (d, T m), or (d + 1, T m) with a bias
-        Equations, each divided by its entry of `sizes`.
-    rhs, sizes : ndarray of shape (d,) or (d + 1,)
-    unit : float
-        Unit of the multipliers.
-    centre : ndarray of shape (d,)
-        Median, taken from all rows: with a bias, that of dense rows far from the origin would cost digits.
+    `A` (shape (d, T m), or (d + 1, T m) with a bias): equations, each divided by its entry of `sizes`; `unit`: that of
+    the multipliers; `centre` (shape (d,)): median, taken from all rows: with a bias, that of dense rows far from the
+    origin would cost digits.
     """
 
     column: Column

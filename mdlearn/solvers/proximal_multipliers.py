@@ -122,12 +122,7 @@ class ProximalLossEnvelope:
 
 
 class Envelopes:
-    """State of the proximal method of multipliers: coefficients, multipliers, and how close the envelopes are.
-
-    Parameters
-    ----------
-    problem : PenalisedProblem
-    """
+    """State of the proximal method of multipliers: coefficients, multipliers, and how close the envelopes are."""
 
     def __init__(self, problem: PenalisedProblem) -> None:
         self.problem, self.blocks = problem, problem.blocks

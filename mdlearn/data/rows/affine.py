@@ -15,15 +15,9 @@ def affine_coefficients(v: np.ndarray, last: np.ndarray | float) -> np.ndarray:
 
 
 class AffineRows:
-    """Affine rows (x, 1), for coefficients whose last one is the intercept; or rows x alone.
+    """Affine rows (x, 1), for coefficients whose last one is the intercept; or rows x alone, without `constant`.
 
-    Attributes
-    ----------
-    rows : Rows
-    constant : bool
-        Whether there is a constant column.
-    width : int
-        Number of columns.
+    `width`: number of columns.
     """
 
     def __init__(self, rows: Rows, constant: bool) -> None:

@@ -51,15 +51,7 @@ class Distinct:
 
 
 class EqualRows(NamedTuple):
-    """Groups of equal rows.
-
-    Attributes
-    ----------
-    where : ndarray of shape (n,)
-        A row of each group.
-    group : ndarray of shape (m,)
-        Group of each row.
-    """
+    """Groups of equal rows: `where` (shape (n,)), a row of each group; `group` (shape (m,)), that of each row."""
 
     where: np.ndarray
     group: np.ndarray

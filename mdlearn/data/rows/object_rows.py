@@ -11,12 +11,7 @@ from mdlearn.data.rows.rows import DenseRows, Selection
 
 
 class ObjectRows(DenseRows):
-    """Rows of objects, one each; as numbers, X of shape (m, 1) has the same one for equal rows, and no other meaning.
-
-    Attributes
-    ----------
-    objects : list
-    """
+    """Rows of objects, one each; as numbers, X of shape (m, 1) has one for all equal rows, and no other meaning."""
 
     objects: list[Any]
 
@@ -26,15 +21,10 @@ class ObjectRows(DenseRows):
 
     @classmethod
     def of(cls, X: Any, key: Callable[[Any], Any], title: str) -> ObjectRows:
-        """Return rows of a list of objects.
+        """Return rows of a list of objects; TypeError or ValueError for anything but a list (or array) of one or more.
 
         Rows are equal where `key` is, and are sorted by it where it can be: so nothing depends on their order or
         repetition. Where keys have no hash, each row is one of its own.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For anything but a list (or array) of one or more objects.
         """
         if isinstance(X, ObjectRows):
             return X

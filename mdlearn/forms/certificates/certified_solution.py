@@ -310,15 +310,8 @@ def _certified_as_stored(
 class OnePassValues(NamedTuple):
     """Values of a certificate by one pass over explicit rows.
 
-    Attributes
-    ----------
-    primal : (float, ndarray of shape (d,), float)
-        Objective, coefficients and intercept.
-    proof : Dual
-    own : ndarray of shape (m,)
-        Dual coefficients of the coefficients.
-    z : ndarray of shape (m,)
-        Margins.
+    `primal`: objective, coefficients and intercept; `own` (shape (m,)): dual coefficients of the coefficients; `z`
+    (shape (m,)): margins.
     """
 
     primal: tuple[float, np.ndarray, float]

@@ -111,16 +111,9 @@ def separability_rows(form: MarginForm, column: Column, largest: float) -> Any:
 def separation_value(signed: Any, gain: np.ndarray, price: np.ndarray) -> float:
     """Separate rows by a linear program: largest ``sum_i gain_i min(1, z_i) - price_i max(0, -z_i)``, z = signed w.
 
-    Parameters
-    ----------
-    signed : csr_matrix of shape (m, n)
-    gain, price : ndarray of shape (m,)
-        At least 0; a price may be infinite, so that no margin is negative.
-
-    Notes
-    -----
-    The dual is solved, because it has n equations and beside these only bounds: maximise ``sum p`` subject to
-    ``signed' (p + q) = 0``, ``0 <= p <= gain``, ``0 <= q <= price``; the value is ``sum gain - sum p``.
+    `gain` and `price` are at least 0; a price may be infinite, so that no margin is negative. The dual is solved,
+    because it has n equations and beside these only bounds: maximise ``sum p`` subject to ``signed' (p + q) = 0``,
+    ``0 <= p <= gain``, ``0 <= q <= price``; the value is ``sum gain - sum p``.
     """
     from scipy.optimize import linprog
     from scipy.sparse import hstack

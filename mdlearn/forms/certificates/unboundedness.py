@@ -41,12 +41,8 @@ SURE_MARGIN = 1e-9
 def check_unboundedness(form: MarginForm, told: str, ways: str) -> None:
     """Check for unboundedness: ValueError when an objective without a ridge has no optimal coefficients.
 
-    Parameters
-    ----------
-    form : MarginForm
-        With logistic or no terms; everything else is held by its own terms.
-    told, ways : str
-        What the user gave, and what to do, for the message.
+    `form`: with logistic or no terms; everything else is held by its own terms; `told`, `ways`: what the user gave, and
+    what to do, for the message.
     """
     mean = max(column.mean for column in form.columns)
     if form.ridge > 0 or (form.penalty > 0 and mean == 0):
@@ -64,12 +60,7 @@ def check_unboundedness(form: MarginForm, told: str, ways: str) -> None:
 def check_unboundedness_in_bias(form: MarginForm, told: str, ways: str) -> None:
     """Check for unboundedness in a free bias: ValueError when the mean drives it without end.
 
-    Parameters
-    ----------
-    form : MarginForm
-        With logistic or no terms.
-    told, ways : str
-        What the user gave, and what to do, for the message.
+    Arguments are those of `check_unboundedness`.
     """
     if form.bias == "free" and any(column.unbounded_in_bias for column in form.columns):
         raise ValueError(

@@ -128,10 +128,7 @@ def _residual_without_ridge(
 class MetricWithoutRidge:
     """Metric M of corrections without a ridge: sum_i freedom_i x_i x_i' and the variance's own, by eigenvalues.
 
-    Attributes
-    ----------
-    rank : int
-        Of M, as far as rounding tells.
+    `rank`: that of M, as far as rounding tells.
     """
 
     def __init__(self, rows: AffineRows, column: Column, freedom: np.ndarray) -> None:

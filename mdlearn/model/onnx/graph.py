@@ -17,15 +17,8 @@ CONSTANT_BYTES = 2_000_000_000
 class OnnxGraph:
     """ONNX graph under construction, from one input; each method returns the name of the node that it adds.
 
-    Parameters
-    ----------
-    opset : int
-        Version of the operators.
-
-    Attributes
-    ----------
-    nodes, constants : list
-        NodeProto and TensorProto, in the order in which they were added.
+    `opset`: version of the operators; `nodes`, `constants`: NodeProto and TensorProto, in the order in which they were
+    added.
     """
 
     def __init__(self, opset: int) -> None:

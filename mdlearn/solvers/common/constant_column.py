@@ -24,14 +24,8 @@ LOOKED_AT = 20
 class FoldedConstantColumn:
     """Form without its constant column, a column of ones.
 
-    Attributes
-    ----------
-    form : MarginForm
-        The same problem; the column is empty, and the bias is regularized.
-    place : int
-        The column.
-    value : float
-        1, or -1 for a column of minus ones.
+    `form`: the same problem; the column is empty, and the bias is regularized; `place`: the column; `value`: 1, or -1
+    for a column of minus ones.
     """
 
     form: MarginForm

@@ -79,12 +79,7 @@ class PrimalDual:
 class PrimalDualOnRows(PrimalDual):
     """A `PrimalDual` over some rows of a column: the gradient of all that is not theirs is Q element - fixed.
 
-    Parameters
-    ----------
-    form, column, system
-        As for `PrimalDual`; the system has Q of all rows.
-    fixed : ndarray
-        Sum of r_i times what the mean term and multipliers that stay give every row.
+    `system`: with Q of all rows; `fixed`: sum of r_i times what the mean term and multipliers that stay give every row.
     """
 
     def __init__(self, form: MarginForm, column: Column, system: RowSystem | SubsetSystem, fixed: np.ndarray) -> None:

@@ -149,11 +149,7 @@ class ASGD(SGD):
 class DualBoundMultipliers:
     """Multipliers of a dual bound, with what its value needs of them.
 
-    Attributes
-    ----------
-    beta, sigma : ndarray of shape (T, m), (m,)
-    coef, intercept : ndarray, float
-        The element sum alpha_i phi(x_i), and sum alpha_i where a regularized bias squares that too.
+    `coef`, `intercept`: the element sum alpha_i phi(x_i), and sum alpha_i where a regularized bias squares that too.
     """
 
     beta: np.ndarray
