@@ -123,10 +123,10 @@ class FakeBar:
 
 def lengths(monkeypatch, tol, problems, gaps, complete=False):
     """Lengths of the bar after reports (problem, gap)."""
-    from mdlearn.driver import progress
+    from mdlearn.driver import limits
 
-    monkeypatch.setattr(progress, "_progress_bar_class", lambda: FakeBar)
-    shown = progress.Progress(1, "cd", 0.0, tol)
+    monkeypatch.setattr(limits, "_progress_bar_class", lambda: FakeBar)
+    shown = limits.Progress(1, "cd", 0.0, tol)
     shown.problems = problems
     for j, gap in gaps:
         shown.show(State(1, 1.0, 0.0, gap, 0.0, j))
@@ -159,10 +159,10 @@ def test_the_bar_of_several_problems(monkeypatch):
 @pytest.mark.parametrize("blocks", [False, True])
 def test_the_bar_is_filled_where_every_gap_is_reached_and_only_there(monkeypatch, blocks):
     """Also where the last reports did not tell of it, in memory and over row blocks."""
-    from mdlearn.driver import progress
+    from mdlearn.driver import limits
 
-    monkeypatch.setattr(progress, "_progress_bar_class", lambda: FakeBar)
-    monkeypatch.setattr(progress.Progress, "_advance", lambda self, problem, log_gap: 50.0)
+    monkeypatch.setattr(limits, "_progress_bar_class", lambda: FakeBar)
+    monkeypatch.setattr(limits.Progress, "_advance", lambda self, problem, log_gap: 50.0)
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((300, 3)), rng.integers(0, 3, 300)
     rows = (mdlearn.sources.of_arrays(X, y, rows=100), None) if blocks else (X, y)
@@ -218,15 +218,15 @@ def test_no_standard_error(monkeypatch):
 def test_a_notebook_without_widgets_gets_lines(capsys, monkeypatch):
     """tqdm's own bar would warn and fail there."""
     monkeypatch.setitem(sys.modules, "ipykernel", type(sys)("ipykernel"))
-    monkeypatch.setattr("mdlearn.driver.progress.find_spec", lambda name: None)
+    monkeypatch.setattr("mdlearn.driver.limits.find_spec", lambda name: None)
     assert "iteration 1" in fitted(capsys, verbose=1).err
 
 
 def test_long_preparations_show_that_work_goes_on(capsys, monkeypatch):
-    from mdlearn.driver.progress import Progress
+    from mdlearn.driver.limits import Progress
 
     now = [100.0]
-    monkeypatch.setattr("mdlearn.driver.progress.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("mdlearn.driver.limits.time.perf_counter", lambda: now[0])
     progress = Progress(1, "cd", 100.0, 1e-6)
     for now[0] in (100.5, 101.9, 102.1, 103.0, 104.2):
         progress.beat()
