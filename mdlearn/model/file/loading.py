@@ -1,4 +1,7 @@
-"""Loading of models: a file that `persistence` reads, decoded; whatever is wrong with it is one sentence."""
+"""Loading of models: a file that `persistence` reads, decoded; whatever is wrong with it is one sentence.
+
+Every name, dtype and shape is checked on the way from header and arrays to a Model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several engines use: primal-dual values of a column, starts, bounds, active sets, multiplier methods.
+"""What several engines use: primal-dual values of a column, starts, active sets, multiplier methods.
 
 May import solvers.systems, forms, data and numerics. Engines call it; it knows no engine.
 """
