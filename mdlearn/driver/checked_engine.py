@@ -60,7 +60,7 @@ class CheckedEngine:
 
     def prepare_next(self, form: Form, options: dict[str, Any], before: Any, left: int) -> Generator[None, None, Any]:
         """Prepare what columns share, in interruptible pieces, from what those of another form have shared."""
-        groups = groups_of_equal_rows(form) if self.solver.merges_equal_rows(before, left) else None
+        groups = groups_of_equal_rows(form) if self.solver.merges_equal_rows else None
         if groups is not None:
             return self._prepared_for_groups(*groups, options, before, left)
         return self._passed("prepare", None, self.solver.prepare_next, form, options, before, left)

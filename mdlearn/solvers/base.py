@@ -51,6 +51,8 @@ class Solver:
     by_row : bool
         Whether it takes loss terms whose weights and thresholds differ from row to row (`Column.by_row`): it reads
         `caps`, `softness`, `kinks`, `slopes` and the like of a column, and not the numbers of its terms.
+    merges_equal_rows : bool
+        Whether a kernel problem of many equal rows is better solved for a row of each group, as heavy as all of it.
     draws : bool
         Whether `iterate` draws random numbers. Not so: it gets None for its generator, whose making would cost as much
         as much of a small fit. Derived classes draw unless they say it anew.
@@ -75,6 +77,7 @@ class Solver:
     needs_ridge: ClassVar[bool] = True
     offsets: ClassVar[bool] = False
     by_row: ClassVar[bool] = False
+    merges_equal_rows: ClassVar[bool] = False
     draws: ClassVar[bool] = True
     takes_tol: ClassVar[bool] = False
     takes_blocks: ClassVar[bool] = False
@@ -261,20 +264,6 @@ class Solver:
         ----------
         options : dict
             Complete, as `check_options` returned them.
-
-        Returns
-        -------
-        bool
-        """
-        return False
-
-    def merges_equal_rows(self, before: Any, left: int) -> bool:
-        """Whether a kernel problem of many equal rows is to be solved for groups of them, of unequal weights.
-
-        Parameters
-        ----------
-        before, left
-            As for `prepare_next`.
 
         Returns
         -------

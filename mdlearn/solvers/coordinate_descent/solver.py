@@ -86,6 +86,7 @@ class CoordinateDescent(Solver):
     options: ClassVar[dict[str, Any]] = {"shrinking": True, "cache": math.inf}
     offsets: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
+    merges_equal_rows: ClassVar[bool] = True
 
     def refusal(self, form: MarginForm) -> str | None:
         """A free bias couples all coordinates by an equality; sparse sweeps take that, but no constraint or ridge.
@@ -181,10 +182,6 @@ class CoordinateDescent(Solver):
         if not isinstance(options["shrinking"], (bool, np.bool_)):
             raise TypeError(f"solver option shrinking needs to be True or False; got {options['shrinking']!r}")
         return options
-
-    def merges_equal_rows(self, before: Any, left: int) -> bool:
-        """Its work grows with the rows, whatever their weights."""
-        return True
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix and the reduced one of the first column; of sparse rows, the form to sweep over."""

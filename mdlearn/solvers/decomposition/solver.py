@@ -92,6 +92,7 @@ class KernelDecomposition(Solver):
     claims_only: ClassVar[str] = "other features"
     offsets: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
+    merges_equal_rows: ClassVar[bool] = True
     options: ClassVar[dict[str, Any]] = {"cache": memory.CACHE_BYTES}
 
     def refusal(self, form: Any) -> str | None:
@@ -146,10 +147,6 @@ class KernelDecomposition(Solver):
                 )
             size += 8.0 * m * r + max(8.0 * m * r, at_once * (value_bytes * m * r + 40.0 * r * r))
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
-
-    def merges_equal_rows(self, before: Any, left: int) -> bool:
-        """Its work grows with the rows, whatever their weights."""
-        return True
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the rows as kernel values are made of them; beside a variance, a partial factor of the matrix."""

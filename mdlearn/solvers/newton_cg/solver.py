@@ -81,6 +81,7 @@ class NewtonCG(Solver):
     claims_only: ClassVar[str] = "other features"
     offsets: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
+    merges_equal_rows: ClassVar[bool] = True
     options: ClassVar[dict[str, Any]] = {"cache": CACHE_OF_PRODUCTS}
 
     def refusal(self, form: Any) -> str | None:
@@ -112,10 +113,6 @@ class NewtonCG(Solver):
         size = memory.NEGLIGIBLE_BYTES + 4.0 * m * (d + 2) + 8.0 * m * r + max(8.0 * m * r, held)
         size += at_once * (16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
-
-    def merges_equal_rows(self, before: Any, left: int) -> bool:
-        """Its products grow with the square of the rows, whatever their weights."""
-        return True
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the matrix as products, with a partial factor of it; what values the cache has room for are kept."""

@@ -56,6 +56,7 @@ class Direct(Factoring):
     claims_only: ClassVar[str] = "quadratic"
     needs_ridge: ClassVar[bool] = False
     offsets: ClassVar[bool] = True
+    merges_equal_rows: ClassVar[bool] = True
     purpose: ClassVar[str] = "no loss or squared loss: one factorisation; dense rows with moderate d, or a Gram matrix"
 
     def refusal(self, form: MarginForm) -> str | None:
@@ -70,10 +71,6 @@ class Direct(Factoring):
         if self.refusal(form) is not None:
             return None
         return Claim(step_operations(form), "no loss or squared loss: one linear system")
-
-    def merges_equal_rows(self, before: Any, left: int) -> bool:
-        """A decomposition that the points of a path share is one of rows of equal weights."""
-        return not isinstance(before, Decompositions) and left < DECOMPOSED_PATH
 
     def prepare_next(
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int

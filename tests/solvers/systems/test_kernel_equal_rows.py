@@ -99,3 +99,16 @@ def test_a_start_over_all_rows_is_one_of_groups(group_counts):
     assert len(group_counts) == 3
     assert again.certificate.converged
     assert again.certificate.objective == pytest.approx(fresh.certificate.objective, rel=1e-8)
+
+
+def test_points_of_a_path_share_the_decomposition_of_groups(group_counts):
+    X, y = repeated()
+    grid = [10.0**k for k in range(-3, 4)]
+    path = mdlearn.fit_path("lssvm", X, y, {"C": grid}, kernel="rbf", gamma=0.5, solver="direct", tol=1e-10)
+    assert len(group_counts) == len(grid) and len(set(group_counts)) == 1
+    for C, model in zip(grid, path):
+        alone = mdlearn.fit("lssvm", X, y, kernel="rbf", gamma=0.5, solver="interior", C=C, tol=1e-10)
+        assert model.certificate.converged
+        assert model.certificate.objective == pytest.approx(alone.certificate.objective, rel=1e-9)
+        # Within the square root of the gap in these units, where C is largest.
+        np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=1e-5)
