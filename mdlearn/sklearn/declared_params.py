@@ -14,7 +14,8 @@ from mdlearn.sklearn.documents import DOCSTRING_SECTIONS, documented_estimator
 class DeclaredParams:
     """Base class of estimators of any objective whose subclasses can fix it: ``class Mine(..., objective=Objective)``.
 
-    Such a subclass has no `objective` and `params`: the declared hyper-parameters are its own, with their defaults.
+    Such a subclass has no `objective` and `params`: the declared hyper-parameters are its own, with their defaults or
+    those that its body gives them.
     """
 
     def __init_subclass__(cls, objective: type[Objective] | None = None, **others: Any) -> None:
@@ -36,9 +37,11 @@ def _declare_params_of_objective(cls: Any, objective: Any) -> None:
     own = ""
     for name in names:
         # Two names of one number: None is the one that is not given.
-        default = None if name in objective.aliases.values() else _shown_default_of_param(objective, name)
+        shown = None if name in objective.aliases.values() else _shown_default_of_param(objective, name)
+        default = cls.__dict__.get(name, shown)  # of the class's own body, if it has one
         setattr(cls, name, default)
-        own += f"{name} : {'optional' if default is None else f'float, default {default:g}'}\n    {documents[name]}\n"
+        told = f"float, default {default:g}" if isinstance(default, (int, float)) else "optional"
+        own += f"{name} : {told}\n    {documents[name]}\n"
     cls.objective, cls.params, cls._own = objective, None, CertifiedEstimator._own
     fixed = {"objective": ClassVar[Any], "params": ClassVar[Any]}  # no longer fields
     cls.__annotations__ = {**dict.fromkeys(names, Any), **inspect.get_annotations(cls), **fixed}

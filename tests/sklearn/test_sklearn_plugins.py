@@ -62,6 +62,20 @@ class TubeRegressor(ms.MarginRegressor, objective=Tube):
     """Regression with a tube."""
 
 
+class StiffClassifier(ms.MarginClassifier, objective=LSVM):
+    """Squared hinges with defaults of their own."""
+
+    nu: float = 7.0
+    reduced = (0, 5, 9)
+
+
+def test_an_estimator_of_one_objective_keeps_defaults_of_its_own_body():
+    """They go before the declared ones, in parameters and the docstring, too."""
+    assert StiffClassifier().nu == StiffClassifier(C=None).get_params()["nu"] == 7.0
+    assert StiffClassifier().reduced == (0, 5, 9) and StiffClassifier().C is None
+    assert "nu : float, default 7" in StiffClassifier.__doc__
+
+
 def test_an_estimator_of_one_objective():
     """Its parameters are those that the objective declares, in searches, copies and the docstring."""
     names = list(inspect.signature(LagrangianClassifier).parameters)
