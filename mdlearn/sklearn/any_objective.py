@@ -19,7 +19,6 @@ from mdlearn.plugins.registry import find
 from mdlearn.sklearn.base import BaseKernelClassifier, KernelEstimator
 from mdlearn.sklearn.declared_params import DeclaredParams
 from mdlearn.sklearn.documents import documented_estimator
-from mdlearn.sklearn.params import param_entries
 
 
 @documented_estimator
@@ -63,10 +62,6 @@ class MarginClassifier(DeclaredParams, BaseKernelClassifier):
             told = f"{found.name!r} is one of {task_of(found).name}"
             raise ValueError(f"MarginClassifier needs an objective of classes; {told}")
         return found
-
-    def _own(self) -> dict[str, Any]:
-        """Hyper-parameters as given."""
-        return param_entries(self.params, "params")
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Rows and y; scikit-learn's own check knows no unknown labels, which may be NaN or None."""
@@ -158,10 +153,6 @@ class MarginRegressor(DeclaredParams, RegressorMixin, KernelEstimator):
             raise ValueError(f"MarginRegressor needs an objective of regression; {found.name!r} is one of {name}")
         return found
 
-    def _own(self) -> dict[str, Any]:
-        """Hyper-parameters as given."""
-        return param_entries(self.params, "params")
-
 
 @documented_estimator
 class MarginEstimator(DeclaredParams, KernelEstimator):
@@ -213,10 +204,6 @@ class MarginEstimator(DeclaredParams, KernelEstimator):
             other = "MarginClassifier" if task.by_class else "MarginRegressor"
             raise ValueError(f"MarginEstimator is for other tasks; {found.name!r} is one of {task.name}, take {other}")
         return found
-
-    def _own(self) -> dict[str, Any]:
-        """Hyper-parameters as given."""
-        return param_entries(self.params, "params")
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Rows in scikit-learn's words, and y as it is for the task to read; scikit-learn hands one to all."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 
 from mdlearn.objectives.base import Objective, Parameter
 from mdlearn.sklearn.base import CertifiedEstimator
 from mdlearn.sklearn.documents import DOCSTRING_SECTIONS, documented_estimator
+from mdlearn.sklearn.params import param_entries
 
 
 class DeclaredParams:
@@ -18,10 +20,16 @@ class DeclaredParams:
     those that its body gives them.
     """
 
+    params: Mapping[str, Any] | None
+
     def __init_subclass__(cls, objective: type[Objective] | None = None, **others: Any) -> None:
         super().__init_subclass__(**others)
         if objective is not None:
             _declare_params_of_objective(cls, objective)
+
+    def _own(self) -> dict[str, Any]:
+        """Hyper-parameters as given."""
+        return param_entries(self.params, "params")
 
 
 def _declare_params_of_objective(cls: Any, objective: Any) -> None:
