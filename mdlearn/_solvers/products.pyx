@@ -8,7 +8,7 @@ from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.string cimport memcpy
 
 from mdlearn._solvers.clones cimport MDLEARN_LANES
-from mdlearn._solvers.rows cimport check_csr, index_t, real_t
+from mdlearn._solvers.rows cimport check_csr, index_t, real_t, sparse_add
 
 ctypedef void (*syrk_t)(
     char* uplo, char* trans, int* n, int* k, double* alpha, double* a, int* lda, double* beta, double* c, int* ldc,
@@ -50,33 +50,66 @@ def add_dense(const double[:, :] B, double weight, double[:, :] M, capsule):
         dsyrk(&uplo, &trans, &n, &k, &weight, <double*> &B[0, 0], &step, &one, &M[0, 0], &ldc)
 
 
+cdef inline void add_lower_outer(
+    const real_t* x, const index_t* at, Py_ssize_t n, double weight, double* M, Py_ssize_t width
+) noexcept nogil:
+    # Two rows of M at a time, two columns of each: the compiler cannot know that no entry comes twice, and would wait
+    # for every sum to be stored.
+    cdef double a, b, c, d, by, next_by
+    cdef double* row
+    cdef double* next_row
+    cdef Py_ssize_t j, k, pairs = n - n % 2
+    for j in range(0, pairs, 2):
+        row, by = M + at[j] * width, weight * x[j]
+        next_row, next_by = M + at[j + 1] * width, weight * x[j + 1]
+        for k in range(0, j, 2):
+            a = row[at[k]] + by * x[k]
+            b = row[at[k + 1]] + by * x[k + 1]
+            c = next_row[at[k]] + next_by * x[k]
+            d = next_row[at[k + 1]] + next_by * x[k + 1]
+            row[at[k]] = a
+            row[at[k + 1]] = b
+            next_row[at[k]] = c
+            next_row[at[k + 1]] = d
+        row[at[j]] += by * x[j]
+        next_row[at[j]] += next_by * x[j]
+        next_row[at[j + 1]] += next_by * x[j + 1]
+    if pairs < n:
+        sparse_add(x, at, M + at[pairs] * width, n, weight * x[pairs])
+
+
 def add_sparse(
     const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] weights,
-    double[:, ::1] M, Py_ssize_t first, Py_ssize_t last, bint bias,
+    double[:, ::1] M, Py_ssize_t first, Py_ssize_t last, bint bias, long long most,
 ):
-    """Add sum_i weights_i x_i x_i' over the rows first <= i < last of a CSR matrix to the lower triangle of M.
+    """Add sum_i weights_i x_i x_i' over rows from the first of a CSR matrix to the lower triangle of M.
 
-    With a bias, rows have a last entry 1, and M a last row and column for it. Indices of a row are sorted.
+    With a bias, rows have a last entry 1, and M a last row and column for it. Indices of a row are sorted. Returns the
+    row that comes next: `last`, or the one after that with which the products came to `most`.
     """
-    cdef Py_ssize_t i, j, k, start, stop, d = M.shape[0] - bias
-    cdef double by
-    cdef index_t row
+    cdef Py_ssize_t i, n, stop = last, width = M.shape[0], d = M.shape[0] - bias
+    cdef long long done = 0
     if M.shape[0] != M.shape[1]:
         raise ValueError("M needs to be square")
     check_csr(data.shape[0], indices.shape[0], indptr, weights.shape[0], first, last)
+    # Rows may all be empty.
+    cdef const real_t* x = &data[0] if data.shape[0] else NULL
+    cdef const index_t* at = &indices[0] if data.shape[0] else NULL
+    cdef double* sums = &M[0, 0] if width else NULL
     with nogil:
         for i in range(first, last):
-            if weights[i] == 0.0:
-                continue
-            start, stop = indptr[i], indptr[i + 1]
-            for j in range(start, stop):
-                by, row = weights[i] * data[j], indices[j]
-                for k in range(start, j + 1):
-                    M[row, indices[k]] += by * data[k]
+            done += 1
+            if weights[i] != 0.0:
+                n = indptr[i + 1] - indptr[i]
+                add_lower_outer(x + indptr[i], at + indptr[i], n, weights[i], sums, width)
                 if bias:
-                    M[d, row] += by
-            if bias:
-                M[d, d] += weights[i]
+                    sparse_add(x + indptr[i], at + indptr[i], sums + d * width, n, weights[i])
+                    sums[d * width + d] += weights[i]
+                done += n * (n + 2) // 2
+            if done >= most:
+                stop = i + 1
+                break
+    return stop
 
 
 cdef void both_halves(

@@ -394,7 +394,7 @@ CASES = {
     "products.write_symmetric": (products.write_symmetric,
                                  {"values": one(2, 3), "G": one(5, 5), "row": 2, "column": 0}),
     "products.add_sparse": (products.add_sparse, {**filled(), "weights": one(M), "M": one(D + 1, D + 1), **RANGE,
-                                                  "bias": True}),
+                                                  "bias": True, "most": 1 << 20}),
     "reading.row_squares": (reading.row_squares, {"X": one(M, D), "out": one(M)}),
     "reading.two_labels": (reading.two_labels, {"labels": one(M), "codes": integers(M, M)}),
     "sgd.walk_dense": (walk_dense, {"X": one(M, D), **WALK}),

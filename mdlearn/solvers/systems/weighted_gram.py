@@ -102,17 +102,10 @@ def _add_equally_weighted_gram(B: np.ndarray, weight: float, M: np.ndarray) -> N
 
 def _add_sparse_gram(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
     """Add the weighted Gram matrix X' D X of sparse rows to the lower triangle of M, entry by entry."""
-    A = rows.X
-    lengths = np.diff(A.indptr).astype(np.float64)
-    products_of = np.where(D != 0, 0.5 * lengths * lengths + lengths, 0.0) + 1.0
-    done = np.cumsum(products_of)
-    start, m = 0, rows.shape[0]
+    A, start, m = rows.X, 0, rows.shape[0]
     while start < m:
-        before = done[start - 1] if start else 0.0
-        stop = max(start + 1, int(np.searchsorted(done, before + SPARSE_PRODUCTS)))
-        products.add_sparse(A.data, A.indices, A.indptr, D, M, start, stop, bias)
+        start = products.add_sparse(A.data, A.indices, A.indptr, D, M, start, m, bias, SPARSE_PRODUCTS)
         yield
-        start = stop
 
 
 def copy_lower_weighted_gram(A: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -107,13 +107,34 @@ def test_arrays_that_do_not_fit_are_refused():
     A = sp.csr_matrix(B)
     for weights, span in ((np.ones(3), (0, 3)), (np.ones(4), (0, 5)), (np.ones(4), (3, 2))):
         with pytest.raises(ValueError, match=r"do not fit|out of bounds"):
-            products.add_sparse(A.data, A.indices, A.indptr, weights, M, *span, False)
+            products.add_sparse(A.data, A.indices, A.indptr, weights, M, *span, False, 9)
     z, terms = np.zeros(3), np.ones((3, 1))
     with pytest.raises(ValueError, match="three rows"):
         hinges.along(z, z, z, np.empty(0), np.ones((2, 1)), 1.0)
     for arrays in ((z[:2], z, z, np.empty(0)), (z, z, z[:2], np.empty(0)), (z, z, z, z[:2])):
         with pytest.raises(ValueError, match="length"):
             hinges.along(*arrays, terms, 1.0)
+
+
+def test_sparse_rows_are_added_in_pieces_of_so_many_products():
+    rng = np.random.default_rng(8)
+    for bias in (False, True):
+        X = rng.standard_normal((60, 9)) * (rng.random((60, 9)) < 0.5)
+        X[7], X[8] = 0.0, 1.0  # no entry, and all of them
+        A = sp.csr_matrix(X)
+        weights, whole = rng.uniform(0.1, 1.0, 60), np.zeros((9 + bias, 9 + bias))
+        weights[::4], parts = 0.0, np.zeros_like(whole)
+        arrays = A.data, A.indices, A.indptr, weights
+        assert products.add_sparse(*arrays, whole, 0, 60, bias, 1 << 40) == 60
+        X = np.hstack([X, np.ones((60, int(bias)))])
+        np.testing.assert_allclose(whole, np.tril(X.T @ (weights[:, None] * X)), rtol=0, atol=1e-12)
+        lengths, start = np.diff(A.indptr), 0
+        while start < 60:
+            stop = products.add_sparse(*arrays, parts, start, 60, bias, 100)
+            counts = np.where(weights != 0, lengths * (lengths + 2) // 2, 0)[start:stop] + 1
+            assert counts[:-1].sum() < 100 and (stop == 60 or counts.sum() >= 100)
+            start = stop
+        assert np.array_equal(parts, whole)
 
 
 def test_weights_written_into_the_same_array():
