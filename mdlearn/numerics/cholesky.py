@@ -30,7 +30,11 @@ def cholesky(A: np.ndarray) -> Generator[None, None, np.ndarray]:
         e = min(k + width, n)
         step = max(PANEL_COLUMNS, OPERATIONS_PER_PIECE // (2 * width * max(k, 1)))
         for r in range(k if k else n, n, step):
-            A[r : r + step, k:e] -= A[r : r + step, :k] @ A[k:e, :k].T
+            earlier = A[r : r + step, :k] @ A[k:e, :k].T
+            if r == k:  # the strict upper triangle stays: `cholesky_shifted` begins again from it
+                np.copyto(earlier[: e - k], 0.0, where=~np.tri(e - k, dtype=bool))
+            A[r : r + step, k:e] -= earlier
+            del earlier  # the next product takes its place
             yield
         # The transpose of a C-ordered block is what LAPACK sees without a copy: upper there is lower here.
         corner, info = lapack.dpotrf(A[k:e, k:e].T, lower=0, clean=0)
