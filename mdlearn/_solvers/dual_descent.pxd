@@ -163,6 +163,7 @@ cdef inline void look_at(Ascent p, double* r, Py_ssize_t i, double f) noexcept n
     p.gain += beta * (p.kink - 0.5 * r[SOFTNESS] * beta)
     p.n_between += 0.0 < beta < r[CAP]
     p.n_capped += beta >= r[CAP] > 0.0
+    r[SHIFT] = r[LABEL] * f
     if 0.0 < beta < r[CAP] or gap_of_loss(r, g) > p.lazy:
         p.free[p.n_free] = i
         p.n_free += 1

@@ -22,9 +22,10 @@ cdef class Ascent:
     Parameters
     ----------
     records : (m, 8) per row its label, |x|^2 (+ 1 with a bias) + softness, cap, softness and multiplier; with a variance
-    v.r_i, 1 / (kappa c_i) (0 for a row of weight 0) and s_i, else 0; w : (d + 1,) u, the intercept last; order, free :
-    (m,) row numbers, those of all in any order, and room for those that are free; kink : margin at which the loss
-    begins; border : 1 with a bias that is a feature, else 0; norm : |v|^2, infinity without a variance; seed.
+    v.r_i, 1 / (kappa c_i) (0 for a row of weight 0) and s_i, else the margin at the last survey, and 0; w : (d + 1,) u,
+    the intercept last; order, free : (m,) row numbers, those of all in any order, and room for those that are free;
+    kink : margin at which the loss begins; border : 1 with a bias that is a feature, else 0; norm : |v|^2, infinity
+    without a variance; seed.
 
     Attributes
     ----------

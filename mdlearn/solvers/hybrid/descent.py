@@ -164,8 +164,16 @@ class HybridDescent:
     def sigma(self) -> np.ndarray:
         """Multipliers of the variance; copied."""
         if self.metric is not None:
-            return self.problem.column.spread(self.problem.margins(self.element))
+            return self.problem.column.spread(self.margins)
         return self.records[:, 7].copy()
+
+    @property
+    def margins(self) -> np.ndarray:
+        """Margins of all rows at `element`: those of the survey, where one came last."""
+        varied = self.problem.column.kappa > 0 and self.metric is None
+        if self.surveyed and not varied:
+            return self.records[:, 5].copy()
+        return self.problem.margins(self.element)
 
     @property
     def element(self) -> np.ndarray:

@@ -211,9 +211,9 @@ def newton_start_after_sweeps(descent: HybridDescent) -> NewtonStartEnvelopes:
     problem, beta, w = descent.problem, descent.beta, descent.element
     alpha = beta
     if problem.column.kappa > 0:
-        alpha = beta + descent.sigma - problem.column.spread(problem.margins(w))
+        alpha = beta + descent.sigma - problem.column.spread(descent.margins)
     if problem.soft:
-        return NewtonStartEnvelopes(w, descent.visited(problem.margins(w)), 0.0, alpha)
+        return NewtonStartEnvelopes(w, descent.visited(descent.margins), 0.0, alpha)
     return NewtonStartEnvelopes(w, beta, newton_steepness_after_sweeps(problem, w, beta), alpha)
 
 

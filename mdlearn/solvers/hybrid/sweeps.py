@@ -57,8 +57,7 @@ def sweep_until_newton(descent: HybridDescent, offered: Offered) -> Steps:
         beta = descent.beta
         if descent.surveyed and column is problem.declared:
             return Report.estimated(descent.objective, descent.lower_bound, Point(beta[None], descent.sigma))
-        w = descent.element
-        z = problem.margins(w)
+        w, z = descent.element, descent.margins
         value = descent.objective if descent.surveyed else primal_objective(column, z, float(w @ w))[0]
         sigma = descent.sigma if column is problem.declared else problem.declared.spread(z)
         return Report.estimated(value, descent.lower_bound, Point(beta[None], sigma))

@@ -49,6 +49,20 @@ def begun(problem, parts, sweeps=2):
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_margins_after_a_survey_take_no_further_pass(kind, monkeypatch):
+    problem, parts, R, *_ = case(kind)
+    before = HybridDescent(problem, lambda: parts.quadratic(problem.column))
+    before.price_of_metric = np.inf
+    drain(before.sweep())
+    descent = begun(problem, parts)
+    assert descent.surveyed and not before.surveyed
+    np.testing.assert_allclose(before.margins, R @ before.element, rtol=0, atol=1e-12)
+    monkeypatch.setattr(problem, "margins", None)
+    np.testing.assert_allclose(descent.margins, R @ descent.element, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(descent.sigma, problem.column.spread(R @ descent.element), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
 @pytest.mark.parametrize("bias", ["regularized", "none"])
 @pytest.mark.parametrize("squared", [False, True])
 def test_values_in_the_metric_are_those_of_its_point(kind, bias, squared):

@@ -52,14 +52,17 @@ class Surveyed:
 @pytest.mark.parametrize("border", [0.0, 1.0])
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_survey_moves_nothing_and_tells_the_gap_of_every_row(kind, border, storage, dtype):
+def test_a_survey_moves_nothing_and_tells_gap_and_margin_of_every_row(kind, border, storage, dtype):
     one = Surveyed(kind, border, dtype)
     loss, gain, gap = one.expected()
+    z = one.y * (one.X @ one.w[:-1] + border * one.w[-1])
     assert (gap > -1e-12).all() and gap.max() > 1e-3
     one.ascent.lazy = float(np.median(gap[gap > 1e-12]))
     before, w, visits = one.records.copy(), one.w.copy(), one.ascent.visits
     one.survey(storage, 0, 25)
     one.survey(storage, 25, M)
+    np.testing.assert_allclose(one.records[:, 5], z, rtol=0, atol=1e-14 * np.abs(z).max())
+    before[:, 5] = one.records[:, 5]
     np.testing.assert_array_equal(one.records, before)
     np.testing.assert_array_equal(one.w, w)
     assert one.ascent.visits == visits
