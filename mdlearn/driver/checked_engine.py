@@ -23,18 +23,21 @@ from mdlearn.errors import (
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
-from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows, groups_of_equal_rows
+from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows, groups_of_equal_rows, require_memory_of_groups
 
 
 class CheckedEngine:
     """Engine whose reports are checked, with errors that name it.
 
     `tol`: gap above which offers that tell theirs go on with the next heartbeat only; `broke`: the error in its
-    arithmetic that ended its work on some problem; empty if there was none.
+    arithmetic that ended its work on some problem; empty if there was none; `require_memory`: that of the engine, where
+    it is given groups of equal rows by these.
     """
 
     def __init__(self, solver: Solver, tol: float = 0.0) -> None:
         self.solver, self.broke, self.tol, self.foreign = solver, "", tol, class_is_foreign(type(solver))
+        merges = solver.merges_equal_rows
+        self.require_memory = partial(require_memory_of_groups, solver) if merges else solver.require_memory
 
     @property
     def title(self) -> str:

@@ -18,6 +18,7 @@ from mdlearn.forms.margin import NO_KINDS, MarginForm
 from mdlearn.forms.problem import Form, Problem, Several, problems_of
 from mdlearn.solvers.auto import FOLLOWERS, RELIEF
 from mdlearn.solvers.base import Claim, Solver
+from mdlearn.solvers.systems.equal_rows import groups_of_equal_rows
 
 
 class Choice(NamedTuple):
@@ -93,12 +94,14 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[st
         sort = other, form.ridge == 0, form.penalised, form.quadratic
     unasked, candidates = _engines_for_choice(tuple(engines), kinds, sort)
     asked = unasked.copy()
+    groups = groups_of_equal_rows(form) if isinstance(form, MarginForm) and sort[0] else None
     best, chosen, least = None, None, (True, float("inf"))
     for cls, own in candidates:
         if cls.claims is Solver.claims or (given and not given.keys() <= cls.options.keys()):
             continue
         engine = own or cls()
-        claim = engine.claims(form) if own else _foreign_claim_for_choice(engine, form)
+        taken = groups[1] if groups is not None and engine.merges_equal_rows else form  # what it would be given
+        claim = engine.claims(taken) if own else _foreign_claim_for_choice(engine, taken)
         if claim is not None:
             asked[cls.name] = claim.operations
             cost = bool(given) and _choice_lacks_memory(engine, form, given), claim.operations
@@ -131,9 +134,10 @@ def _engines_for_choice(
 
 def _choice_lacks_memory(engine: Solver, form: Form, given: Mapping[str, Any]) -> bool:
     """Whether options leave an engine too little memory to be chosen; how much there is at all does not count."""
-    options = CheckedEngine(engine).check_options(dict(given))
+    runner = CheckedEngine(engine)
+    options = runner.check_options(dict(given))
     try:
-        engine.require_memory(form, options, 1)
+        runner.require_memory(form, options, 1)
     except ValueError:
         return True
     except MemoryError:

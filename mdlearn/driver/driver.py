@@ -126,7 +126,7 @@ class Driver(LimitedRun):
         count = len(problems) if later is None else len(later)
         at_once = 1 if count == 1 else self._at_once(first, count)
         if (0, self.solver.name) not in self.prepared.found and not self.late():
-            self.solver.require_memory(first, self.options, at_once)
+            self.engine.require_memory(first, self.options, at_once)
         if (progress := self.progress) is not None:
             progress.problems = count
         if at_once > 1 and isinstance(first.features, KernelFeatures):
@@ -176,7 +176,7 @@ class Driver(LimitedRun):
             return 1
         at_once = min(GUARD.found(), count)
         try:
-            self.solver.require_memory(form, self.options, at_once)
+            self.engine.require_memory(form, self.options, at_once)
         except MemoryError:  # one after the other they may fit
             return 1
         return at_once
@@ -277,7 +277,7 @@ class Driver(LimitedRun):
         (problem,) = self._problems(form, j)
         shared = None
         if not self.stopped:
-            self.solver.require_memory(form, self.options, 1)
+            self.engine.require_memory(form, self.options, 1)
             shared = yield from self._preparation(form, j)
         return (yield from self._problem(form, problem, j, shared))
 
@@ -383,7 +383,7 @@ class Driver(LimitedRun):
         try:
             shared_names = self.options.keys() & engine.solver.options.keys()
             options = engine.check_options({name: self.options[name] for name in shared_names})
-            engine.solver.require_memory(form, options, 1)
+            engine.require_memory(form, options, 1)
             shared = yield from engine.prepare_next(form, options, None, 1)
             yield from islice(engine.reports(form, problem, shared, options, rng), most)
         except FaultyProblem:  # whatever engine finds it out

@@ -52,7 +52,8 @@ class Solver:
         Whether it takes loss terms whose weights and thresholds differ from row to row (`Column.by_row`): it reads
         `caps`, `softness`, `kinks`, `slopes` and the like of a column, and not the numbers of its terms.
     merges_equal_rows : bool
-        Whether a kernel problem of many equal rows is better solved for a row of each group, as heavy as all of it.
+        Whether a kernel problem of many equal rows is better solved for a row of each group, as heavy as all of it:
+        that is the one `claims` is asked for, and the one whose arrays have to fit.
     draws : bool
         Whether `iterate` draws random numbers. Not so: it gets None for its generator, whose making would cost as much
         as much of a small fit. Derived classes draw unless they say it anew.

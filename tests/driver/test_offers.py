@@ -26,7 +26,7 @@ class Waiting:
     """An engine that offers a place, goes on, and ends with another one."""
 
     name = "waiting"
-    draws, takes_tol = True, False
+    draws, takes_tol, merges_equal_rows = True, False, True
 
     def iterate(self, form, column, shared, options, rng):
         def place(value):

@@ -1,4 +1,4 @@
-"""Forms of declared sizes: one number stands for all entries, so that large ones cost nothing to make."""
+"""Forms of declared sizes: one number stands for all entries, or for a row, so that large ones cost nothing to make."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def stored(m, d, each):
 
 
 def rbf(m, d=5):
-    return KernelFeatures(DenseRows(np.broadcast_to(1.0, (m, d))), Kernel("rbf", {"gamma": 0.5}))
+    """Rows that differ: the choice goes by groups of equal ones."""
+    rows = DenseRows(np.broadcast_to(np.arange(m)[:, None] * 1.0, (m, d)))
+    return KernelFeatures(rows, Kernel("rbf", {"gamma": 0.5}))
 
 
 def basis_of_rbf(m, d=5):

@@ -75,20 +75,30 @@ class EqualRows(NamedTuple):
         return bool((v == v[self.where][self.group]).all())
 
 
+def sample_repeats(rows: Rows) -> bool:
+    """Whether a sample of dense rows says that groups of equal ones are worth their search."""
+    m, d = rows.shape
+    if m < 2 * REPEATED_SAMPLE or not isinstance(rows, DenseRows):
+        return False
+    some = rows.X[:: m // REPEATED_SAMPLE] @ _key_weights(d)
+    return np.unique(some).shape[0] <= REPEATED_SHARE * some.shape[0]
+
+
+def _key_weights(d: int) -> np.ndarray:
+    """Return what rows are multiplied by so that products tell which may be equal."""
+    return np.cos(np.arange(1.0, d + 1.0))
+
+
 def equal_rows(rows: Rows, beside: Sequence[np.ndarray]) -> EqualRows | None:
     """Group dense rows that are equal, with the numbers `beside` them; None where few are, or a sample says so.
 
     One product with every row says which may be equal: those that rounding leaves apart are groups of their own. None,
     too, where it is the same for rows that differ.
     """
-    m, d = rows.shape
-    if m < 2 * REPEATED_SAMPLE or not isinstance(rows, DenseRows):
+    if not isinstance(rows, DenseRows) or not sample_repeats(rows):
         return None
-    X, along = rows.X, np.cos(np.arange(1.0, d + 1.0))
-    some = X[:: m // REPEATED_SAMPLE] @ along
-    if np.unique(some).shape[0] > REPEATED_SHARE * some.shape[0]:
-        return None
-    key = X @ along
+    (m, d), X = rows.shape, rows.X
+    key = X @ _key_weights(d)
     for k, numbers in enumerate(beside):
         key += np.sin(k + 1.0) * numbers
     # Sixteen bits of it are sorted in a pass; where two numbers share these, groups may be in several parts.

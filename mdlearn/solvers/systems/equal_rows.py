@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
-from mdlearn.data.rows.distinct import EqualRows
+from mdlearn.data.rows.distinct import EqualRows, sample_repeats
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.proof import Start
 from mdlearn.solvers.base import Solver, Steps
@@ -107,9 +107,22 @@ def groups_of_equal_rows(form: MarginForm) -> tuple[EqualRows, MarginForm] | Non
         return None
     if form.by_row or form.offsets or features.whole or features.pair is not None or not features.kernel.plain:
         return None
+    if not sample_repeats(features.rows):  # before labels are made for every column
+        return None
     merged = features.merged([one.y for one in form.columns])
     if merged is None:
         return None
     equal, some = merged
     columns = tuple(column_of_equal_rows(one, equal) for one in form.columns)
     return equal, MarginForm(some, columns, form.bias, form.ridge, form.unit)
+
+
+def require_memory_of_groups(solver: Solver, form: MarginForm, options: dict[str, Any], at_once: int) -> None:
+    """Raise an error where arrays of an engine would not fit, nor those over groups of equal rows."""
+    try:
+        solver.require_memory(form, options, at_once)
+    except (ValueError, MemoryError):
+        groups = groups_of_equal_rows(form)
+        if groups is None:
+            raise
+        solver.require_memory(groups[1], options, at_once)

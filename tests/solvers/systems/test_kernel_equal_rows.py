@@ -7,6 +7,7 @@ import pytest
 
 import mdlearn
 from mdlearn.data.rows.distinct import EqualRows
+from mdlearn.numerics import memory
 from mdlearn.solvers.systems.equal_rows import KernelOnEqualRows
 
 CASES = [("svm", {"C": 0.7}), ("ldm", {"C": 0.7, "lambda1": 5.0, "lambda2": 2.0}), ("lsvm", {"nu": 2.0})]
@@ -112,3 +113,28 @@ def test_points_of_a_path_share_the_decomposition_of_groups(group_counts):
         assert model.certificate.objective == pytest.approx(alone.certificate.objective, rel=1e-9)
         # Within the square root of the gap in these units, where C is largest.
         np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "solver"), [("svm", "cd"), ("ldm", "cd"), ("lssvm", "direct")])
+def test_memory_is_asked_for_by_groups(name, solver, group_counts, monkeypatch):
+    X, y = repeated(m=3000)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 3e7)  # a matrix of all rows: 72 MB
+    assert fitted(name, X, y, solver=solver).certificate.converged
+    assert len(group_counts) == 1
+    X += np.arange(len(X))[:, None] * 1e-3
+    with pytest.raises(mdlearn.InsufficientMemory):
+        fitted(name, X, y, solver=solver)
+
+
+def test_a_cache_is_held_against_groups(group_counts):
+    X, y = repeated(m=3000)
+    assert fitted("svm", X, y, solver="cd", solver_options={"cache": 2.0**24}).certificate.converged
+    assert len(group_counts) == 1
+
+
+def test_the_choice_goes_by_groups(group_counts):
+    X, y = repeated(m=20_000)
+    model = fitted("svm", X, y)
+    assert model.solver == "cd"
+    assert len(group_counts) == 1 and group_counts[0] <= 54
+    assert model.certificate.converged
