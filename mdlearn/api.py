@@ -92,11 +92,12 @@ def fit(
     random_state : int, optional
         Seed >= 0; None means 0.
     n_threads : int, optional
-        Threads for BLAS and for the problems of several classes, which are then solved at the same time. The same
-        number gives the same bits. None: small fits have one thread. Where the rows of all classes, or of all pairs,
-        have 1.8e7 entries together, their problems are solved at the same time, each by one thread, by as many as BLAS
-        is set to; else BLAS has that many where the largest product takes 4e9 multiplications. Shapes decide that, and
-        BLAS is left as it was. BLAS has one number per process: while fits overlap, the smallest one asked for holds.
+        Threads for pieces of large products and factors, and for the problems of several classes, which are then solved
+        at the same time; BLAS has one meanwhile. The same number gives the same bits. None: small fits have one thread.
+        Where the rows of all classes, or of all pairs, have 1.8e7 entries together, their problems are solved at the
+        same time, each by one thread, by as many as BLAS is set to; else pieces have that many where the largest
+        product takes 4e9 multiplications. Shapes decide that, and BLAS is left as it was. BLAS has one number per
+        process: while fits overlap, the smallest one asked for holds.
     callback : callable, optional
         Called with a State (iteration, objective, lower_bound, gap, elapsed, problem); True stops the fit. Always in
         the calling thread; problems that are solved at the same time take turns in no fixed order.
@@ -158,7 +159,7 @@ def certified_model(
     task, kernel_given = call.task(params)
     start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)
     setting = call.read(X, y, sample_weight, class_weight)
-    with blas_threads(setting.n_threads):
+    with blas_threads(1, setting.n_threads):
         chosen = setting.kernel(kernel_given)
         handed = PathCache()
         if start is not None:

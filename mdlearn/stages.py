@@ -32,7 +32,7 @@ from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.file.schema import BUILT_IN_TASKS
 from mdlearn.model.model import Model
 from mdlearn.model.task import READERS, TASKS, Task, task_of
-from mdlearn.numerics.blas_threads import blas_threads_for_product
+from mdlearn.numerics.blas_threads import threads_for_product
 from mdlearn.numerics.errstate import in_errstate_of_caller, overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import raise_memory_error_in_words
@@ -228,8 +228,8 @@ class CheckedCall:
         return [self.data.rows] if self.pairs is None else self.pairs.places
 
     @property
-    def n_threads(self) -> int | None:
-        """Number of BLAS threads: the one asked for, else by the size of the largest product; None: as found."""
+    def n_threads(self) -> int:
+        """Number of threads of a fit: the one asked for, else by the size of the largest product."""
         asked, X = self.call.limits.n_threads, self.data.X
         (rows, columns), pairs = X.shape, self.pairs
         if pairs is not None:
@@ -238,7 +238,7 @@ class CheckedCall:
             columns = rows
         elif X.sparse:
             rows = columns = min(rows, columns)  # products of sparse rows do not go through BLAS
-        return asked or blas_threads_for_product(rows, columns)
+        return asked or threads_for_product(rows, columns)
 
     def kernel(self, given: dict[str, Any]) -> Kernel:
         """The kernel with its parameters; an approximate one where that is asked for."""

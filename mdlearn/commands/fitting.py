@@ -73,7 +73,9 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
         parser.add_argument("--max-iter", type=int, metavar="N", help="most reports of the engine per problem")
         parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop then with the best model so far")
         parser.add_argument("--seed", type=int, help="seed of random choices (default: 0)")
-        parser.add_argument("--threads", type=int, metavar="N", help="threads of BLAS and of classes side by side")
+        parser.add_argument(
+            "--threads", type=int, metavar="N", help="threads of large works and of classes side by side"
+        )
         parser.add_argument("--float32", action="store_true", help="keep values as 32-bit floats: half the memory")
         parser.add_argument(
             "--features", type=int, metavar="N", help="columns of a svmlight file (default: the largest in it)"

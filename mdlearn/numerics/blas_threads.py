@@ -1,4 +1,8 @@
-"""The number of threads that BLAS uses: chosen by the size of the work, held while a fit runs, put back afterwards.
+"""The number of threads that BLAS uses, one while a fit runs and put back afterwards, and those of pieces of work.
+
+Where other processes are at work, a call of BLAS with two threads waits for the slower one, at full speed: products
+take 5 to 200 times as long. So large works are made of pieces, each with one thread of BLAS, which threads share
+(`mdlearn.numerics.pieces_in_threads`).
 
 Most BLAS libraries keep that number once per process, so the guard is the one thing that all fits of a process share.
 While fits overlap, the smallest number that any of them asked for holds; the last one to end puts back what the first
@@ -22,16 +26,7 @@ FORK_PATIENCE = 1.0
 
 
 SINGLE_THREAD_WORK = 4e9
-"""Multiplications of the largest product or factorisation up to which one thread serves best: about 0.2 s of it.
-
-Where other processes are at work, a call of BLAS with two threads waits for the slower one: below this, products take
-5 to 200 times as long as with one thread, above it about as long (asv_bench/benchmarks/threads.py, `Busy`).
-"""
-
-
-def blas_threads_for_product(rows: int, columns: int) -> int | None:
-    """Number of BLAS threads for the smaller of A A' and A'A, of an A of these rows and columns; None: as found."""
-    return 1 if float(rows) * columns * min(rows, columns) < SINGLE_THREAD_WORK else None
+"""Multiplications of the largest product or factorisation up to which one thread serves best: about 0.2 s of it."""
 
 
 def blas_threads_for(work: float) -> int | None:
@@ -40,6 +35,15 @@ def blas_threads_for(work: float) -> int | None:
     It depends on shapes alone, never on the load of the machine: the same call gives the same bits.
     """
     return 1 if work < SINGLE_THREAD_WORK else None
+
+
+def threads_for_product(rows: int, columns: int) -> int:
+    """Number of threads for pieces of the smaller of A A' and A'A, of an A of these rows and columns."""
+    return 1 if float(rows) * columns * min(rows, columns) < SINGLE_THREAD_WORK else GUARD.allowed()
+
+
+def _cores_to_run_on() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Library(Protocol):
@@ -123,11 +127,15 @@ Token = tuple[int, object]
 
 
 class _BlasScope:
-    """BLAS libraries with the number of threads that they were found with, and the requests for them."""
+    """BLAS libraries with the number of threads that they were found with, and the requests for them.
+
+    `pieces`: of requests that leave threads to pieces of work, how many these may have together.
+    """
 
     def __init__(self, libraries: list[_Library]) -> None:
         self.libraries, self.found = libraries, [library.get_num_threads() for library in libraries]
         self.requests: dict[Token, int] = {}
+        self.pieces: dict[Token, int] = {}
         self.changed = False
 
     def apply(self) -> None:
@@ -178,11 +186,12 @@ class BlasGuard:
         for key, scope in list(self.scopes.items()):
             if key == PROCESS:
                 scope.requests = {token: n for token, n in scope.requests.items() if token[0] == me}
+                scope.pieces = {token: n for token, n in scope.pieces.items() if token[0] == me}
             elif key != me:
                 del self.scopes[key]
 
-    def enter(self, token: Token, n: int) -> None:
-        """Add a request of the calling thread."""
+    def enter(self, token: Token, n: int, pieces: int | None = None) -> None:
+        """Add a request of the calling thread; `pieces`: threads that its pieces of work may have, other than `n`."""
         with self.lock:
             if PROCESS not in self.scopes and len(sys.modules) != self.n_modules:
                 self._list_libraries()
@@ -193,6 +202,8 @@ class BlasGuard:
                         continue
                     scope = self.scopes[key] = _BlasScope(mine)
                 scope.requests[token] = n
+                if pieces is not None:
+                    scope.pieces[token] = pieces
                 scope.apply()
 
     def leave(self, token: Token) -> None:
@@ -202,13 +213,13 @@ class BlasGuard:
                 scope = self.scopes.get(key)
                 if scope is not None:
                     scope.requests.pop(token, None)
+                    scope.pieces.pop(token, None)
                     scope.apply()
                     if not scope.requests:
                         del self.scopes[key]
 
     def found(self) -> int:
         """The number that BLAS was set to before any request now in force, at most that of cores to run on."""
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         with self.lock:
             if PROCESS in self.scopes:
                 numbers = self.scopes[PROCESS].found
@@ -216,14 +227,17 @@ class BlasGuard:
                 if len(sys.modules) != self.n_modules:
                     self._list_libraries()
                 numbers = [library.get_num_threads() for library in self.libraries]
-        return max(1, min(max(numbers, default=1), cores))
+        return max(1, min(max(numbers, default=1), _cores_to_run_on()))
 
     def allowed(self) -> int:
-        """The number that BLAS may use now: that which was found, at most what any request in force asks for."""
-        found = self.found()
+        """The number of threads for pieces of work: that which was found, or what requests in force allow."""
+        found, cores = self.found(), _cores_to_run_on()
         with self.lock:
-            requests = self.scopes[PROCESS].requests.values() if PROCESS in self.scopes else ()
-            return min(found, *requests) if requests else found
+            scope = self.scopes.get(PROCESS)
+            if scope is None:
+                return found
+            asked = (scope.pieces.get(token, min(n, found)) for token, n in scope.requests.items())
+            return min(cores, min(asked, default=found))
 
     def _list_libraries(self) -> None:
         """List the loaded libraries and find their kinds, after modules were imported.
@@ -252,14 +266,17 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def blas_threads(n: int | None) -> Iterator[None]:
-    """Hold BLAS to at most `n` threads, for the calling thread at least; None leaves it alone."""
+def blas_threads(n: int | None, pieces: int | None = None) -> Iterator[None]:
+    """Hold BLAS to at most `n` threads, for the calling thread at least; None leaves it alone.
+
+    `pieces`: threads that pieces of work may have meanwhile (`GUARD.allowed`), where these are not `n`.
+    """
     if n is None:
         yield
         return
     token = threading.get_ident(), object()
     try:
-        GUARD.enter(token, n)
+        GUARD.enter(token, n, pieces)
         yield
     finally:
         try:

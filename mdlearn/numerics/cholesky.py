@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve, lapack
+
+from mdlearn.numerics.pieces_in_threads import over_pieces
 
 PANEL_COLUMNS = 256
 PANEL_SOLVE_ROWS = 3000
@@ -13,8 +16,8 @@ PANEL_SOLVE_ROWS = 3000
 VECTOR_SOLVE_ROWS = 64
 """Rows beyond which two triangular solutions for one vector take less time than LAPACK's routine, which is for many:
 8.3 to 5.0 us of 124 rows, 39 to 13 of 288."""
-OPERATIONS_PER_PIECE = 1 << 30
-"""Floating-point operations of one piece: about 20 ms on one core."""
+ROWS_PER_PIECE = 512
+"""Rows of a panel, or columns of solutions, that one thread works on at a time."""
 
 
 class NotPositiveDefinite(ArithmeticError):
@@ -31,14 +34,10 @@ def cholesky(A: np.ndarray) -> Generator[None, None, np.ndarray]:
     width = max(n, 1) if n <= 3 * PANEL_COLUMNS else PANEL_COLUMNS
     for k in range(0, n, width):
         e = min(k + width, n)
-        step = max(PANEL_COLUMNS, OPERATIONS_PER_PIECE // (2 * width * max(k, 1)))
-        for r in range(k if k else n, n, step):
-            earlier = A[r : r + step, :k] @ A[k:e, :k].T
-            if r == k:  # the strict upper triangle stays: `cholesky_shifted` begins again from it
-                np.copyto(earlier[: e - k], 0.0, where=~np.tri(e - k, dtype=bool))
-            A[r : r + step, k:e] -= earlier
-            del earlier  # the next product takes its place
-            yield
+        if k:
+            earlier = A[k:e, :k] @ A[k:e, :k].T
+            np.copyto(earlier, 0.0, where=~np.tri(e - k, dtype=bool))  # the strict upper triangle stays
+            A[k:e, k:e] -= earlier
         # The transpose of a C-ordered block is what LAPACK sees without a copy: upper there is lower here.
         corner, info = lapack.dpotrf(A[k:e, k:e].T, lower=0, clean=0, overwrite_a=1)
         if info != 0:
@@ -46,9 +45,26 @@ def cholesky(A: np.ndarray) -> Generator[None, None, np.ndarray]:
         if not np.may_share_memory(corner, A):  # a whole matrix was factored in place
             A[k:e, k:e] = corner.T
         if e < n:
-            A[e:, k:e] = blas.dtrsm(1.0, corner, A[e:, k:e].T, side=0, lower=0, trans_a=1).T
+            yield from over_pieces(
+                [slice(r, min(r + ROWS_PER_PIECE, n)) for r in range(e, n, ROWS_PER_PIECE)],
+                partial(_fill_panel, A, slice(k, e), corner),
+                partial(_piece_operations, k, e - k),
+            )
             yield
     return A
+
+
+def _piece_operations(before: int, width: int, piece: slice) -> float:
+    """Floating-point operations of a piece of a panel of some width that takes the numbers before it."""
+    return (2.0 * before + width) * width * (piece.stop - piece.start)
+
+
+def _fill_panel(A: np.ndarray, panel: slice, corner: np.ndarray, rows: slice) -> None:
+    """Make some rows of a panel of the factor, below its corner."""
+    k = panel.start
+    if k:
+        A[rows, panel] -= A[rows, :k] @ A[panel, :k].T
+    A[rows, panel] = blas.dtrsm(1.0, corner, A[rows, panel].T, side=0, lower=0, trans_a=1).T
 
 
 def cholesky_shifted(A: np.ndarray) -> Generator[None, None, np.ndarray]:
@@ -122,15 +138,20 @@ def cholesky_lower_solve(L: np.ndarray, B: np.ndarray) -> Generator[None, None, 
     """Overwrite the C-ordered B with L^{-1} B for a Cholesky factor, by row panels, yielding between products."""
     n, width = B.shape
     for k in range(0, n, PANEL_COLUMNS):
-        e = min(k + PANEL_COLUMNS, n)
-        step = max(PANEL_COLUMNS, OPERATIONS_PER_PIECE // (2 * PANEL_COLUMNS * max(k, PANEL_COLUMNS)))
-        for c in range(0, width, step):
-            columns = slice(c, c + step)
-            if k:
-                B[k:e, columns] -= L[k:e, :k] @ B[:k, columns]
-            B[k:e, columns] = blas.dtrsm(1.0, L[k:e, k:e].T, B[k:e, columns].T, side=1, lower=0, trans_a=0).T
-            yield
+        yield from over_pieces(
+            [slice(c, min(c + ROWS_PER_PIECE, width)) for c in range(0, width, ROWS_PER_PIECE)],
+            partial(_fill_lower_solution, L, B, slice(k, min(k + PANEL_COLUMNS, n))),
+            partial(_piece_operations, k, PANEL_COLUMNS),
+        )
+        yield
     return B
+
+
+def _fill_lower_solution(L: np.ndarray, B: np.ndarray, panel: slice, columns: slice) -> None:
+    """Overwrite some columns of a panel of rows of B with the solution of the factor's lower system."""
+    if k := panel.start:
+        B[panel, columns] -= L[panel, :k] @ B[:k, columns]
+    B[panel, columns] = blas.dtrsm(1.0, L[panel, panel].T, B[panel, columns].T, side=1, lower=0, trans_a=0).T
 
 
 def cholesky_lower_inverse(L: np.ndarray, V: np.ndarray) -> Generator[None, None, np.ndarray]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence, Sized
 from contextvars import copy_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mdlearn.numerics.blas_threads import GUARD, blas_threads
 
@@ -13,6 +13,8 @@ Piece = TypeVar("Piece")
 
 SINGLE_THREAD_PIECES = 2e8
 """Multiplications of all pieces up to which one thread serves best: some milliseconds."""
+OPERATIONS_PER_BEAT = float(1 << 30)
+"""Floating-point operations of pieces between two heartbeats, in each of the threads that share them: 10 to 20 ms."""
 
 
 def threads_for_pieces(work: float) -> int | None:
@@ -20,13 +22,64 @@ def threads_for_pieces(work: float) -> int | None:
     return 1 if work < SINGLE_THREAD_PIECES else None
 
 
+def over_pieces(
+    pieces: Iterable[Piece],
+    work: Callable[[Piece], Any],
+    size: Callable[[Piece], float],
+    use: Callable[[Piece, Any], object] | None = None,
+    in_threads: bool = True,
+) -> Generator[None, None, None]:
+    """Work on pieces, those between two heartbeats side by side; use what comes of them in their order.
+
+    So sums have the same bits in any number of threads.
+
+    Parameters
+    ----------
+    pieces, work : as for `work_in_threads`
+    size : of a piece, in floating-point operations
+    use : called with a piece and its result, in the calling thread
+    in_threads : whether several pieces may be worked on at the same time
+    """
+    most, batch, done = OPERATIONS_PER_BEAT * (GUARD.allowed() if in_threads else 1), list[Piece](), 0.0
+    for piece in pieces:
+        batch.append(piece)
+        done += size(piece)
+        if done >= most:
+            _work_at_once(batch, work, use, in_threads)
+            batch, done = [], 0.0
+            yield
+    _work_at_once(batch, work, use, in_threads and done >= SINGLE_THREAD_PIECES)
+
+
+def _work_at_once(
+    batch: Sequence[Piece],
+    work: Callable[[Piece], Any],
+    use: Callable[[Piece, Any], object] | None,
+    in_threads: bool,
+) -> None:
+    if not in_threads or len(batch) < 2:
+        results = [work(piece) for piece in batch]
+    else:
+        results = [None] * len(batch)
+
+        def fill(k: int) -> None:
+            results[k] = work(batch[k])
+
+        work_in_threads(range(len(batch)), fill)
+    if use is not None:
+        for piece, result in zip(batch, results):
+            use(piece, result)
+
+
 def work_in_threads(pieces: Iterable[Piece], work: Callable[[Piece], None]) -> None:
-    """Call `work` with every piece, in as many threads as BLAS may have here, each with one thread of BLAS.
+    """Call `work` with every piece, in as many threads as pieces may have here, each with one thread of BLAS.
 
     The calling thread is one of them. A thread that others slow down takes fewer pieces, where a call of BLAS would
     wait for it. All have ended when this returns, also by an error or by Ctrl-C: only present pieces are finished.
     """
     n, left, lock = GUARD.allowed(), iter(pieces), threading.Lock()
+    if isinstance(pieces, Sized):
+        n = min(n, len(pieces))
     errors: list[BaseException] = []
 
     def serve() -> None:

@@ -54,8 +54,8 @@ random_state : int, RandomState instance or None, default None
     None means 0: the same call gives the same bits. An instance (or ``numpy.random``, the global one) gives its next
     number as the seed.
 n_threads : int, optional
-    Threads for BLAS and for the problems of several classes. None: one for small fits, as many as BLAS is set to for
-    large ones.
+    Threads for pieces of large products, and for the problems of several classes. None: one for small fits, as many as
+    BLAS is set to for large ones.
 warm_start : bool, default False
     Begin where the last fit ended; it needs to be of the same kind of problem (as many rows, same classes and kernel).
 callback : callable, optional

@@ -9,16 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from threading_cases import (
-    FOUND,
-    Watched,
-    at_work,
-    bits,
-    blas,
-    data,
-    left_as_found,
-    sparse_data,
-)
+from threading_cases import FOUND, Watched, at_work, bits, data, left_as_found, many_cores, sparse_data, threads_here
 
 import mdlearn
 from mdlearn.driver.generator_threads import run_in_threads
@@ -104,22 +95,23 @@ def test_columns_are_solved_at_the_same_time():
     "classes, n, at_once, share",
     [(2, None, 1, 1), (3, None, 1, 1), (2, 2, 1, 2), (3, 1, 1, 1), (3, 2, 2, 1), (3, 4, 3, 1), (3, 6, 3, 2)],
 )
+@pytest.mark.usefixtures(many_cores.__name__)
 def test_threads_are_shared_out(classes, n, at_once, share):
-    """BLAS has all threads while there is one thing to do, and what columns leave of them meanwhile."""
+    """Pieces have all threads while there is one thing to do, and then what columns leave; BLAS has one."""
     engine, callbacks, made = Watched(), [], []
 
     def kernel(A, B):
-        made.extend(blas())
+        made.append(threads_here())
         return A @ B.T
 
     def callback(state):
-        callbacks.append((threading.get_ident(), *blas()))
+        callbacks.append((threading.get_ident(), threads_here()))
 
     mdlearn.fit("ldm", *data(40, classes=classes), solver=engine, kernel=kernel, callback=callback, n_threads=n)
     assert engine.asked == engine.most == at_once
-    assert engine.prepared[0] == threading.get_ident() and set(engine.prepared[1]) == set(made) == {n or 1}
-    assert {number for _, seen in engine.seen for number in seen} == {share}
-    assert set(callbacks) == {(threading.get_ident(), *[share] * len(blas()))}
+    assert engine.prepared == (threading.get_ident(), (1, n or 1)) and set(made) == {(1, n or 1)}
+    assert {seen for _, seen in engine.seen} == {(1, share)}
+    assert set(callbacks) == {(threading.get_ident(), (1, share))}
 
 
 @pytest.mark.parametrize("cores", [1, 2, 8])
@@ -133,7 +125,7 @@ def test_many_entries_are_shared_out_where_nobody_says(cores, monkeypatch):
         engine = Watched()
         model = mdlearn.fit("ldm", X, y, solver=engine)
         assert engine.asked == engine.most == expected
-        assert {number for _, seen in engine.seen for number in seen} == {1}
+        assert {seen for _, seen in engine.seen} == {(1, 1)}
         assert bits(model) == bits(alone)
 
 

@@ -21,7 +21,9 @@ from threading_cases import (
     blas,
     data,
     left_as_found,
+    many_cores,
     run,
+    threads_here,
 )
 
 import mdlearn
@@ -137,12 +139,13 @@ def test_guards_of_several_threads(order, made_up):
     assert apart.get_num_threads() == 8
 
 
+@pytest.mark.usefixtures(many_cores.__name__)
 def test_columns_where_threads_are_told_apart(made_up, monkeypatch):
     """Every thread that solves columns holds BLAS by itself."""
     engine = Watched()
     monkeypatch.setattr(threading_cases, "blas", lambda: [library.get_num_threads() for library in made_up])
     mdlearn.fit("ldm", *data(40), solver=engine, n_threads=4)
-    assert engine.prepared[1] == [4, 4] and {tuple(seen) for _, seen in engine.seen} == {(1, 1)}
+    assert engine.prepared[1] == (1, 4) and {seen for _, seen in engine.seen} == {(1, 1)}
     monkeypatch.undo()
 
 
@@ -195,6 +198,7 @@ def test_a_fork_while_the_guard_is_at_work(tmp_path):
 # ---------------------------------------------------------------- nested and overlapping fits
 
 
+@pytest.mark.usefixtures(many_cores.__name__)
 @pytest.mark.slow
 @pytest.mark.parametrize("inner", [None, 1, 2])
 @pytest.mark.parametrize("outer", [None, 1, 2])
@@ -203,16 +207,15 @@ def test_a_fork_while_the_guard_is_at_work(tmp_path):
 def test_a_fit_inside_another(place, outer, inner, error):
     X, y = data(50)
     small, labels = data(30, classes=3, seed=1)
-    now = {"callback": max(1, (outer or 1) // 4), "kernel": outer or 1}[place]
     calls = []
 
     def nested():
         calls.append(1)
         if len(calls) > 2:
             return
-        assert set(blas()) == {now}
+        now = threads_here()
         mdlearn.fit("ldm", small, labels, kernel="rbf", n_threads=inner)
-        assert set(blas()) == {now}
+        assert threads_here() == now == (1, {"callback": max(1, (outer or 1) // 4), "kernel": outer or 1}[place])
         if error:
             raise LookupError("from inside")
 
@@ -231,6 +234,7 @@ def test_a_fit_inside_another(place, outer, inner, error):
         assert bits(model) == bits(mdlearn.fit("ldm", X, y, kernel=lambda A, B: A @ B.T, **settings))
 
 
+@pytest.mark.usefixtures(many_cores.__name__)
 @pytest.mark.slow
 @pytest.mark.parametrize("order", PERMUTATIONS, ids=str)
 @pytest.mark.parametrize("bad", [None, 0, 2])
@@ -256,13 +260,13 @@ def test_fits_that_overlap(order, bad):
     for k, thread in enumerate(crowd):
         thread.start()
         assert begun[k].wait(60)
-        assert set(blas()) == {min(held[: k + 1])}
+        assert threads_here() == (1, min(held[: k + 1]))
     rest = set(range(3))
     for k in order:
         go[k].set()
         crowd[k].join()
         rest.remove(k)
-        assert set(blas()) == {min((held[i] for i in rest), default=FOUND)}
+        assert threads_here() == ((1, min(held[i] for i in rest)) if rest else (FOUND, FOUND))
     for k, end in enumerate(ends):
         assert isinstance(end, LookupError) if k == bad else end.certificate.converged
 

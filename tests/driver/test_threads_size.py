@@ -1,4 +1,4 @@
-"""n_threads=None: one BLAS thread for small work, as many as BLAS is set to for large work, by shapes alone."""
+"""n_threads=None: one thread for small work, as many as BLAS is set to for pieces of large work, by shapes alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import threadpoolctl
-from threading_cases import FOUND, blas, data, left_as_found
+from threading_cases import FOUND, blas, data, left_as_found, many_cores, threads_here
 
 import mdlearn
 from mdlearn.numerics import blas_threads as guard
@@ -22,10 +22,10 @@ X, Y = data(120, 4, 3)
 
 def estimator(_):
     machines = pytest.importorskip("mdlearn.sklearn")
-    machines.LDMClassifier(kernel=lambda A, B: (seen.extend(blas()), A @ B.T)[1]).fit(X, Y).score(X, Y)
+    machines.LDMClassifier(kernel=lambda A, B: (seen.append(threads_here()), A @ B.T)[1]).fit(X, Y)
 
 
-seen: list[int] = []
+seen: list[tuple[int, ...]] = []
 CALLS = {
     "fit": lambda told: mdlearn.fit("ldm", X, Y, callback=told),
     "fit, csr": lambda told: mdlearn.fit("svm", scipy.sparse.csr_matrix(X), Y, callback=told),
@@ -44,12 +44,13 @@ CALLS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("large", [False, True])
+@pytest.mark.usefixtures(many_cores.__name__)
 def test_threads_by_the_size_of_the_work(call, large, monkeypatch):
     if large:
         monkeypatch.setattr(guard, "SINGLE_THREAD_WORK", 1.0)
     seen.clear()
-    CALLS[call](lambda state: seen.extend(blas()))
-    assert set(seen) == {FOUND if large else 1}
+    CALLS[call](lambda state: seen.append(threads_here()))
+    assert set(seen) == {(1, FOUND if large else 1)}
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -91,23 +92,23 @@ def test_predictions(kernel, large, monkeypatch):
         ((1500, 2000), {"objective": "ww", "multiclass": "joint"}, True),
     ],
 )
+@pytest.mark.usefixtures(many_cores.__name__)
 def test_shapes_decide(shape, settings, large):
     settings = {"objective": "ldm", "kernel": "linear", "multiclass": "auto", **settings}
     limits = checked_limits(time.perf_counter(), 1e-6, None, None, None, 0, None)
     objective, kernel, multiclass = (settings[name] for name in ("objective", "kernel", "multiclass"))
     call = Call.of(objective, kernel, "auto", None, None, multiclass, limits, 0)
     rows = np.broadcast_to(np.arange(shape[1], dtype=float), shape)
-    assert call.read(rows, np.arange(shape[0]) % 3, None, None).n_threads == (None if large else 1)
+    assert call.read(rows, np.arange(shape[0]) % 3, None, None).n_threads == (FOUND if large else 1)
 
 
 @pytest.mark.parametrize("load", [0.0, 50.0])
 @pytest.mark.parametrize("cores", [1, 64])
-def test_nothing_but_the_size_decides(load, cores, monkeypatch):
-    """Else the same call would have other bits on a busy machine."""
+def test_the_load_decides_nothing(load, cores, monkeypatch):
     told = {"getloadavg": (load,) * 3, "cpu_count": cores, "sched_getaffinity": set(range(cores))}
     for name, value in told.items():
         monkeypatch.setattr(os, name, lambda *_, value=value: value, raising=False)
-    assert [guard.blas_threads_for_product(m, 1500) for m in (1000, 2000)] == [1, None]
+    assert [guard.threads_for_product(m, 1500) for m in (1000, 2000)] == [1, min(cores, FOUND)]
 
 
 def test_libraries_are_listed_once(monkeypatch):

@@ -30,6 +30,16 @@ def blas():
     return [info["num_threads"] for info in threadpoolctl.threadpool_info() if info["user_api"] == "blas"]
 
 
+def threads_here():
+    """What every loaded BLAS is set to, and how many threads pieces of work may have."""
+    return (*sorted(set(blas())), GUARD.allowed())
+
+
+@pytest.fixture
+def many_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(64), raising=False)
+
+
 @pytest.fixture
 def left_as_found():
     """Every test here begins with a number of BLAS threads that no fit asks for, and has to end with it."""
@@ -74,7 +84,7 @@ def bits(model):
 
 
 class Watched(Interior):
-    """Notes where its parts run and what BLAS is set to there; columns wait for each other when there is a gate."""
+    """Notes where its parts run and with how many threads; columns wait for each other when there is a gate."""
 
     name = "watched"
 
@@ -88,7 +98,7 @@ class Watched(Interior):
         self.asked = at_once
 
     def prepare(self, form, options):
-        self.prepared = threading.get_ident(), blas()
+        self.prepared = threading.get_ident(), threads_here()
         return (yield from super().prepare(form, options))
 
     def iterate(self, form, column, shared, options, rng):
@@ -98,7 +108,7 @@ class Watched(Interior):
         try:
             if self.gate is not None:
                 self.gate.wait()
-            self.seen.append((threading.get_ident(), blas()))
+            self.seen.append((threading.get_ident(), threads_here()))
             self.errstate = np.geterr()
             for report in super().iterate(form, column, shared, options, rng):
                 if number in self.fail and report is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from mdlearn.data.features.kernel_rounding import kernel_half_roundings
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.distinct import EqualRows
 from mdlearn.data.rows.rows import Rows, steps
+from mdlearn.numerics.pieces_in_threads import over_pieces
 
 BLOCK_OPERATIONS = 1 << 28
 """Floating-point operations of one block of a symmetric matrix."""
@@ -158,11 +159,16 @@ def gram_blocks(kernel: Kernel, rows: Rows) -> Callable[[slice, slice], np.ndarr
 
 
 def gram_matrix_by_blocks(
-    m: int, inner: int, block: Callable[[slice, slice], np.ndarray], out: np.ndarray | None = None
+    m: int,
+    inner: int,
+    block: Callable[[slice, slice], np.ndarray],
+    out: np.ndarray | None = None,
+    in_threads: bool = True,
 ) -> Generator[None, None, np.ndarray]:
     """Fill a Gram or other symmetric (m, m) matrix from blocks (rows, columns) of its lower half; yield between them.
 
-    `inner` is the length of the products behind one entry: it bounds the size of a block.
+    `inner` is the length of the products behind one entry: it bounds the size of a block. `in_threads`: whether several
+    blocks may be made at the same time.
     """
     G = np.empty((m, m)) if out is None else out
     step = 512 if inner <= 1024 else 256
@@ -170,13 +176,22 @@ def gram_matrix_by_blocks(
     if inner <= CACHED_LENGTH:
         # Values are then made faster than memory takes them: blocks stay in the cache until they are mirrored.
         step, width = THIN, BLOCK_LENGTH
-    for start in range(0, m, step):
-        rows = slice(start, min(start + step, m))
-        for left in range(0, rows.stop, width):
-            columns = slice(left, min(left + width, rows.stop))
-            # GEMM need not round (i, j) and (j, i) alike: one of them is both.
-            write_symmetric(np.ascontiguousarray(block(rows, columns)), G, rows.start, columns.start)
-            yield
+
+    def blocks() -> Iterator[tuple[slice, slice]]:
+        for start in range(0, m, step):
+            rows = slice(start, min(start + step, m))
+            for left in range(0, rows.stop, width):
+                yield rows, slice(left, min(left + width, rows.stop))
+
+    def write(piece: tuple[slice, slice]) -> None:
+        # GEMM need not round (i, j) and (j, i) alike: one of them is both.
+        write_symmetric(np.ascontiguousarray(block(*piece)), G, piece[0].start, piece[1].start)
+
+    def size(piece: tuple[slice, slice]) -> float:
+        rows, columns = piece
+        return 2.0 * max(inner, 64) * (rows.stop - rows.start) * (columns.stop - columns.start)
+
+    yield from over_pieces(blocks(), write, size, in_threads=in_threads)
     return G
 
 

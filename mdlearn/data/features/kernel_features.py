@@ -352,7 +352,8 @@ class KernelFeatures:
             return self._store["gram"][np.ix_(index, index)]
         kernel, rows = self._centred_copy()
         rows = rows.take(index)
-        return (yield from gram_matrix_by_blocks(index.shape[0], rows.shape[1], gram_blocks(kernel, rows)))
+        blocks = gram_blocks(kernel, rows)
+        return (yield from gram_matrix_by_blocks(index.shape[0], rows.shape[1], blocks, in_threads=kernel.plain))
 
     def _centred_copy(self) -> tuple[Kernel, Rows]:
         if self._known.centred_copy is None:
@@ -381,7 +382,8 @@ class KernelFeatures:
         if self.pair is not None:
             return (yield from self.pair.gram())
         kernel, rows = self._centred_copy()
-        return (yield from gram_matrix_by_blocks(self.n_rows, rows.shape[1], gram_blocks(kernel, rows)))
+        blocks = gram_blocks(kernel, rows)
+        return (yield from gram_matrix_by_blocks(self.n_rows, rows.shape[1], blocks, in_threads=kernel.plain))
 
     def _check_semidefinite(self) -> None:
         """Raise ValueError when the Gram matrix is not positive semidefinite, and note what rounding took from that."""

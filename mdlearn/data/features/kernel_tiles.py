@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +20,7 @@ from mdlearn.data.features.kernels import FULL_ROWS, Kernel
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.numerics.pieces_in_threads import work_in_threads
+from mdlearn.numerics.pieces_in_threads import over_pieces, work_in_threads
 
 SUMS_TILE = (512, 256)
 """Rows and columns of kernel values that stay in the cache while sums of them are made."""
@@ -32,8 +32,11 @@ FEW_COLUMNS, DENSE_COLUMNS = 8, 1000
 """Columns up to which differences are cheaper than products, and up to which sparse rows are written out."""
 KEPT_PRODUCTS = 4
 """Products that are kept: two of a point's multipliers in a basis, and two of its own coefficients."""
-TILE_OPERATIONS_PER_BEAT, VALUE_OPERATIONS = 1 << 27, 64.0
-"""Operations of products of matrices between two heartbeats, and those that an exponential and its use cost."""
+VALUE_OPERATIONS = 64.0
+"""Operations that an exponential and its use cost."""
+
+Tile = tuple[slice, slice, Any]
+"""Rows and columns of values, and the side that these are made of."""
 
 
 class KernelTiles(ABC):
@@ -43,6 +46,7 @@ class KernelTiles(ABC):
     dtype: Any  # float32 or float64: that of values, and of sums over a tile
     length: int  # numbers that a value is made of
     bounded: bool = True  # whether all values are from 0 to 1
+    in_threads: bool = True  # whether several may be made at the same time
 
     @abstractmethod
     def take(self, index: np.ndarray) -> KernelTiles:
@@ -61,38 +65,40 @@ class KernelTiles(ABC):
 
     def block(self, index: np.ndarray, room: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Values between some rows, shape (n, n), in a flat array of n^2 numbers or more: new memory costs as much."""
-        n, due = index.shape[0], self._beat()
+        n = index.shape[0]
         H: np.ndarray = room[: n * n].reshape(n, n)
         tiles = list(steps(n, TILE_LENGTH))
         sides = [self._side(index[tile]) for tile in tiles]
-        for k, rows in enumerate(tiles):
-            for columns, side in zip(tiles[: k + 1], sides):
-                values = np.ascontiguousarray(self._values(index[rows], side))
-                write_symmetric(values, H, rows.start, columns.start)
-                if due(rows, columns):
-                    yield
+
+        def work(tile: Tile) -> None:
+            rows, columns, side = tile
+            values = np.ascontiguousarray(self._values(index[rows], side))
+            write_symmetric(values, H, rows.start, columns.start)
+
+        lower = [(rows, *one) for k, rows in enumerate(tiles) for one in zip(tiles[: k + 1], sides)]
+        yield from self._over(lower, work)
         return H
 
     def between(self, index: np.ndarray, others: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Values between some rows and others, shape (n, k)."""
-        H, due = np.empty((index.shape[0], others.shape[0]), dtype=self.dtype), self._beat()
-        for columns in steps(others.shape[0], TILE_LENGTH):
-            side = self._side(others[columns])
-            for rows in steps(index.shape[0], TILE_LENGTH):
-                H[rows, columns] = self._values(index[rows], side)
-                if due(rows, columns):
-                    yield
+        H = np.empty((index.shape[0], others.shape[0]), dtype=self.dtype)
+
+        def work(tile: Tile) -> None:
+            rows, columns, side = tile
+            H[rows, columns] = self._values(index[rows], side)
+
+        yield from self._over(self._tiles(index.shape[0], others), work)
         return H
 
     def across(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Values between all rows and some, shape (m, n)."""
-        H, due = np.empty((self.n_rows, index.shape[0]), dtype=self.dtype), self._beat()
-        for columns in steps(index.shape[0], TILE_LENGTH):
-            side = self._side(index[columns])
-            for rows in steps(self.n_rows, TILE_LENGTH):
-                H[rows, columns] = self._values(rows, side)
-                if due(rows, columns):
-                    yield
+        H = np.empty((self.n_rows, index.shape[0]), dtype=self.dtype)
+
+        def work(tile: Tile) -> None:
+            rows, columns, side = tile
+            H[rows, columns] = self._values(rows, side)
+
+        yield from self._over(self._tiles(self.n_rows, index), work)
         return H
 
     def add(self, out: np.ndarray, index: np.ndarray, coef: np.ndarray) -> Generator[None, None, None]:
@@ -100,36 +106,69 @@ class KernelTiles(ABC):
         if np.array_equal(index, np.arange(self.n_rows)):
             yield from self._add_all(out, coef)
             return
-        coef, due = np.ascontiguousarray(coef, dtype=self.dtype), self._beat()
-        tiles = list(steps(index.shape[0], TILE_LENGTH))
-        sides = [self._side(index[tile]) for tile in tiles]
-        for rows in steps(self.n_rows, TILE_LENGTH):
-            for columns, side in zip(tiles, sides):
-                self._product(rows, side, coef[columns], out[rows])
-                if due(rows, columns):
-                    yield
+        coef = np.ascontiguousarray(coef, dtype=self.dtype)
+
+        def work(tile: Tile) -> np.ndarray:
+            rows, columns, side = tile
+            part = np.zeros((rows.stop - rows.start, *coef.shape[1:]))
+            self._product(rows, side, coef[columns], part)
+            return part
+
+        def use(tile: Tile, part: np.ndarray) -> None:
+            out[tile[0]] += part
+
+        yield from self._over(self._tiles(self.n_rows, index), work, use)
 
     def _add_all(self, out: np.ndarray, coef: np.ndarray, first: int = 0) -> Generator[None, None, None]:
         """Add sum_j coef_j k(x_i, x_j) over all rows j to out_i, for every row i: a value serves both of its places.
 
         What the `first` tiles of the upper half add is left out.
         """
-        coef, due = np.ascontiguousarray(coef, dtype=self.dtype), self._beat()
-        for rows, columns, values in self.upper_half(first):
-            out[rows] += values @ coef[columns]
-            if rows.start != columns.start:
-                out[columns] += values.T @ coef[rows]
-            if due(rows, columns):
-                yield
+        coef = np.ascontiguousarray(coef, dtype=self.dtype)
 
-    def upper_half(self, first: int = 0) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        """Rows, columns and values of the tiles on the diagonal and above it, without the `first` ones."""
+        def work(tile: Tile) -> tuple[np.ndarray, np.ndarray | None]:
+            rows, columns, side = tile
+            values = self._values(rows, side)
+            return values @ coef[columns], None if rows.start == columns.start else values.T @ coef[rows]
+
+        def use(tile: Tile, parts: tuple[np.ndarray, np.ndarray | None]) -> None:
+            rows, columns, _ = tile
+            out[rows] += parts[0]
+            if parts[1] is not None:
+                out[columns] += parts[1]
+
+        yield from self._over(self.upper_half(first), work, use)
+
+    def upper_half(self, first: int = 0) -> Iterator[Tile]:
+        """The tiles on the diagonal and above it, without the `first` ones."""
         tiles = list(steps(self.n_rows, TILE_LENGTH))
         for k, columns in enumerate(tiles):
             left = tiles[max(0, first - k * (k + 1) // 2) : k + 1]
             side = self._side(np.arange(columns.start, columns.stop)) if left else None
             for rows in left:
-                yield rows, columns, self._values(rows, side)
+                yield rows, columns, side
+
+    def _tiles(self, n: int, index: np.ndarray) -> Iterator[Tile]:
+        """The tiles between n rows and the rows `index`."""
+        for columns in steps(index.shape[0], TILE_LENGTH):
+            side = self._side(index[columns])
+            for rows in steps(n, TILE_LENGTH):
+                yield rows, columns, side
+
+    def _over(
+        self,
+        tiles: Iterable[Tile],
+        work: Callable[[Tile], Any],
+        use: Callable[[Tile, Any], object] | None = None,
+    ) -> Generator[None, None, None]:
+        """Work on tiles in pieces, and use the results in the order of tiles."""
+        price = 2.0 * self.length + VALUE_OPERATIONS
+
+        def size(tile: Tile) -> float:
+            rows, columns, _ = tile
+            return price * (rows.stop - rows.start) * (columns.stop - columns.start)
+
+        return over_pieces(tiles, work, size, use, self.in_threads)
 
     def seconds_of_value(self) -> float:
         """Wall seconds that a value and its use take, as far as one tile tells."""
@@ -141,20 +180,6 @@ class KernelTiles(ABC):
             finished(some.add(out, index, ones))
             seconds.append(time.perf_counter() - begun)
         return min(seconds) / len(index) ** 2
-
-    def _beat(self) -> Callable[[slice, slice], bool]:
-        """Return a function that says, tile by tile, when it is time for a heartbeat."""
-        price, done = 2.0 * self.length + VALUE_OPERATIONS, 0.0
-
-        def due(rows: slice, columns: slice) -> bool:
-            nonlocal done
-            done += price * (rows.stop - rows.start) * (columns.stop - columns.start)
-            if done < TILE_OPERATIONS_PER_BEAT:
-                return False
-            done = 0.0
-            return True
-
-        return due
 
 
 class ArrayTiles(KernelTiles):
@@ -205,6 +230,7 @@ class ExactTiles(KernelTiles):
         self.n_rows, self.length = rows.shape
         self.dtype, self.bounded = np.float64, kernel.name == "rbf"
         self.by_lengths = self.bounded and kernel.plain  # else tiles are the kernel's own blocks
+        self.in_threads = kernel.plain
         self.centre = kernel.centre if self.by_lengths and not rows.sparse else None
         self.squares = kernel.squares(rows, self.centre) if self.by_lengths else np.empty(self.n_rows)
 

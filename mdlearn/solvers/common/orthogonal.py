@@ -19,12 +19,12 @@ from scipy.linalg import lapack, solve_triangular
 
 from mdlearn.forms.margin import Point
 from mdlearn.numerics import memory
-from mdlearn.numerics.cholesky import OPERATIONS_PER_PIECE
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.primal_dual import report_of
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 
-PANEL_COLUMNS = 64
+PANEL_COLUMNS, OPERATIONS_PER_PIECE = 64, 1 << 30
+"""Columns of a panel, and floating-point operations between two heartbeats: about 20 ms on one core."""
 STIFF_STACK = 1e10
 """Sum of the squares of B, in units of the ridge, beyond which digits are worth a factorisation of twice the cost."""
 STACK_ENTRIES = 3e8

@@ -7,12 +7,12 @@ needs to be small beside what a system adds to the diagonal. Of a symmetric matr
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
 from mdlearn._solvers import gaussian
-from mdlearn.data.features.kernel_tiles import TILE_LENGTH, VALUE_OPERATIONS, KernelTiles
+from mdlearn.data.features.kernel_tiles import TILE_LENGTH, VALUE_OPERATIONS, KernelTiles, Tile
 
 ROUNDED_UNITS = 65535.0
 """Units of a rounded value of 1, the largest number of 16 bits."""
@@ -48,42 +48,59 @@ class StoredTiles(KernelTiles):
 
     def __init__(self, source: KernelTiles, n_bytes: float, rounded: bool) -> None:
         self.source, self.n_rows, self.length, self.dtype = source, source.n_rows, source.length, np.float32
-        self.rounded, self.n_bytes = rounded, n_bytes
-        self.held: list[tuple[slice, slice, np.ndarray]] = []
+        self.rounded, self.n_bytes, self.in_threads = rounded, n_bytes, source.in_threads
+        self.held: list[Tile] = []
 
     def fill(self) -> Generator[None, None, None]:
         """Make the tiles that are kept."""
-        kind, due, at = np.dtype(np.uint16 if self.rounded else np.float32), self._beat(), 0
+        kind = np.dtype(np.uint16 if self.rounded else np.float32)
         room = np.empty(
             int(min(self.n_bytes, stored_tile_bytes(self.n_rows, self.rounded)) / kind.itemsize), dtype=kind
         )
-        for rows, columns, values in self.source.upper_half():
-            if at + values.size > room.shape[0]:
-                return
-            own = room[at : at + values.size].reshape(values.shape)
+
+        def tiles_with_room() -> Iterator[Tile]:
+            at = 0
+            for rows, columns, side in self.source.upper_half():
+                shape = rows.stop - rows.start, columns.stop - columns.start
+                end = at + shape[0] * shape[1]
+                if end > room.shape[0]:
+                    return
+                own, at = room[at:end].reshape(shape), end
+                self.held.append((rows, columns, own))
+                yield rows, columns, (side, own)
+
+        def work(tile: Tile) -> None:
+            rows, _, (side, own) = tile
+            values = self.source._values(rows, side)
             # Exponents in single precision can be a trace above 0.
             own[...] = np.minimum(np.rint(values * ROUNDED_UNITS), ROUNDED_UNITS) if self.rounded else values
-            at += values.size
-            self.held.append((rows, columns, own))
-            if due(rows, columns):
-                yield
+
+        yield from self._over(tiles_with_room(), work)
         self.length = 0
 
     def _add_all(self, out: np.ndarray, coef: np.ndarray, first: int = 0) -> Generator[None, None, None]:
         """Add sum_j coef_j k(x_i, x_j) over all rows j to out_i, for every row i; values that are kept come first."""
-        unit, due = 1.0 / ROUNDED_UNITS if self.rounded else 1.0, self._beat()
+        unit = 1.0 / ROUNDED_UNITS if self.rounded else 1.0
         lines = np.ascontiguousarray(unit * coef.reshape(self.n_rows, -1).T, dtype=np.float32)
-        sums, unused = np.zeros(lines.shape), np.zeros(TILE_LENGTH)
-        for rows, columns, own in self.held:
-            for v, f in zip(lines, sums):
-                below = unused[: own.shape[1]] if rows.start == columns.start else f[columns]
+        sums = np.zeros(lines.shape)
+
+        def work(tile: Tile) -> tuple[np.ndarray, np.ndarray]:
+            rows, columns, own = tile
+            right, below = np.zeros((len(lines), own.shape[0])), np.zeros((len(lines), own.shape[1]))
+            for v, r, b in zip(lines, right, below):
                 if self.rounded:
-                    gaussian.add_both_sides(own, v[rows], v[columns], f[rows], below)
+                    gaussian.add_both_sides(own, v[rows], v[columns], r, b)
                 else:
-                    f[rows] += own @ v[columns]
-                    below += own.T @ v[rows]
-            if due(rows, columns):
-                yield
+                    r[:], b[:] = own @ v[columns], own.T @ v[rows]
+            return right, below
+
+        def use(tile: Tile, parts: tuple[np.ndarray, np.ndarray]) -> None:
+            rows, columns, _ = tile
+            sums[:, rows] += parts[0]
+            if rows.start != columns.start:
+                sums[:, columns] += parts[1]
+
+        yield from self._over(self.held, work, use)
         out += sums.T.reshape(out.shape)
         yield from self.source._add_all(out, coef, len(self.held))
 

@@ -11,12 +11,13 @@ from scipy.linalg import cython_blas
 from mdlearn._solvers import products
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import Rows, steps
+from mdlearn.numerics.pieces_in_threads import work_in_threads
 
 SYRK = cython_blas.__pyx_capi__["dsyrk"]
 Work = Generator[None, None, None]
 PIECE_ENTRIES = 1 << 18
 """Entries of a piece of dense rows: 2 MB of float64, and long enough for BLAS."""
-PANEL_ROWS = 1024
+PANEL_ROWS = 256
 """Rows of the panels of a large matrix."""
 DENSE_COLUMN, DENSE_PRODUCT = 15.0, 0.08
 """Cost of a column of a sparse row that is written out, and of one of the products by BLAS then, in units of single
@@ -84,11 +85,18 @@ def _sparse_gram_is_cheaper(rows: CsrRows) -> bool:
 
 
 def _add_dense_gram(B: np.ndarray, weight: float, M: np.ndarray) -> None:
-    """Add the weighted Gram matrix weight B'B to the lower triangle of M, by panels: Ctrl-C is seen between them."""
-    for part in steps(M.shape[0], PANEL_ROWS):
+    """Add the weighted Gram matrix weight B'B to the lower triangle of M, by panels that threads share."""
+
+    def add(part: slice) -> None:
         products.add_dense(B[:, part], weight, M[part, part], SYRK)
         if part.start:
             M[part, : part.start] += weight * (B[:, part].T @ B[:, : part.start])
+
+    n = M.shape[0]
+    if n <= PANEL_ROWS:
+        add(slice(0, n))
+    else:
+        work_in_threads(list(steps(n, PANEL_ROWS))[::-1], add)  # the longest first
 
 
 def _add_equally_weighted_gram(B: np.ndarray, weight: float, M: np.ndarray) -> None:
