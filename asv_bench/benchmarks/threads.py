@@ -6,7 +6,7 @@ one thread it is 0, however busy the machine: anything else comes from a part th
 linear program runs in a thread of its own by design.
 
 `Busy.track_two_over_one` is the time of a product by two threads of BLAS in units of that by one, while other processes
-keep every core busy: what the size from which `n_threads=None` leaves BLAS alone goes by.
+keep every core busy; `BusyFits.track_two_over_one` the CPU time of a fit that may have two in units of that with one.
 """
 
 import os
@@ -33,6 +33,7 @@ WORKS = {
     "newton, logistic": ("l2lr", "newton", "dense 50000 x 101"),
     "direct, dense": ("lsldm", "direct", "dense 20000 x 501"),
     "direct, kernel": ("lssvm", "direct", "kernel 2000"),
+    "decomposition, kernel": ("ldm", "decomposition", "kernel 2500"),
     "smw, dense": ("lsvm", "smw", "dense 200000 x 51"),
     "apg, classes": ("mdlm", "apg", "classes 10000 x 200 x 10"),
     "linprog, dense": ("rlp", "linprog", "dense 2000 x 31"),
@@ -99,23 +100,31 @@ class Threads:
     track_elsewhere.unit = "share of CPU time"
 
 
-class Busy:
+class BusyCores:
+    """Base of what is measured beside other processes, one a core."""
+
+    timeout = 300
+
+    def setup(self, *parameters):
+        busy = [sys.executable, "-c", "while True: pass"]
+        self.others = [subprocess.Popen(busy) for _ in range(os.cpu_count() or 1)]
+
+    def teardown(self, *parameters):
+        for one in self.others:
+            one.kill()
+            one.wait()
+
+
+class Busy(BusyCores):
     """One product beside other processes."""
 
     params = ["2000 x 100", "8000 x 200", "20000 x 300", "5000 x 1000", "10000 x 1000"]
     param_names = ["shape"]
-    timeout = 300
 
     def setup(self, shape):
         rows, columns = map(int, shape.split(" x "))
         self.A = np.random.default_rng(0).standard_normal((rows, columns))
-        busy = [sys.executable, "-c", "while True: pass"]
-        self.others = [subprocess.Popen(busy) for _ in range(os.cpu_count() or 1)]
-
-    def teardown(self, shape):
-        for one in self.others:
-            one.kill()
-            one.wait()
+        super().setup(shape)
 
     def track_two_over_one(self, shape):
         walls = []
@@ -130,3 +139,21 @@ class Busy:
         return walls[1] / walls[0]
 
     track_two_over_one.unit = "time with one thread"
+
+
+class BusyFits(BusyCores):
+    """Fits beside other processes."""
+
+    params = ["direct, kernel", "decomposition, kernel", "direct, dense"]
+    param_names = ["work"]
+
+    def setup(self, name):
+        warnings.simplefilter("ignore")
+        self.calls = [work(name, n_threads)[0] for n_threads in (1, 2)]
+        super().setup(name)
+
+    def track_two_over_one(self, name):
+        one, two = (used(call)[1] for call in self.calls)
+        return two / one
+
+    track_two_over_one.unit = "CPU time with one thread"
