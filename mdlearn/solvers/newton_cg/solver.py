@@ -175,6 +175,7 @@ class NewtonCG(Solver):
                 if kernel.unrounded is None:
                     break
                 kernel, system = kernel.without_rounding(), None
+        yield from current.take_multipliers()
         yield current.report()
 
 
@@ -317,6 +318,19 @@ class NewtonCGIterate:
         if self.gap <= SINGLE_GAP:
             yield from self.sharpened()
         return True
+
+    def take_multipliers(self) -> Generator[None, None, None]:
+        """Go to the coefficients of the multipliers at these margins, where they prove more.
+
+        Coefficients of rows that cancel, as equal rows of opposite labels do, make no margins: no step moves them.
+        """
+        x, f, gap = self.x, self.f, self.gap
+        self.x = self.x - self.gradient
+        self.f = yield from self._product(self.x)
+        self._settle()
+        if not self.gap < gap:
+            self.x, self.f = x, f
+            self._settle()
 
     def sharpened(self) -> Generator[None, None, bool]:
         """Go over to products in double precision; False where they are that already."""

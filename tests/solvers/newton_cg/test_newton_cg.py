@@ -253,3 +253,13 @@ def test_multipliers_stand_for_coefficients_on_both_sides_of_a_kink(monkeypatch)
         "lssvm", X, y, C=100.0, tol=1e-8, kernel="rbf", gamma=0.3, solver="newton-cg"
     ).certificate.converged
     assert len(missing) > 3 and max(missing) <= 1e-12
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("case", [c for c in CASES if c != "lsldm without a loss"])  # whose optimum is 0
+def test_equal_rows_of_opposite_labels(case, bias):
+    """No margin says what their multipliers are: coefficients that cancel made no step, and no bound."""
+    objective, params = CASES[case]
+    X, y = [[0.5], [0.5]], [0, 1]
+    found = mdlearn.fit(objective, X, y, kernel="rbf", gamma=1.0, bias=bias, solver="newton-cg", **params).certificate
+    assert found.converged and found.objective == pytest.approx(found.lower_bound, rel=1e-6)
