@@ -264,6 +264,27 @@ def test_a_variance_goes_along_with_faces_before_a_dearer_metric():
     assert descent._near()
 
 
+def test_a_sweep_beside_a_variance_that_is_near_the_gap_asked_for_says_what_is_exact():
+    """Passes over the free rows raise the bound; values are those of the coefficients then."""
+    problem, parts, R = problem_of("csr", 2.0, 0.3)
+    column = problem.column
+    made = {}
+    for tol in (0.0, 1.0):
+        descent = HybridDescent(problem, lambda: parts.quadratic(column), tol)
+        while descent.sweeps < 12:
+            list(descent.sweep())
+        w = descent.element
+        np.testing.assert_allclose(w, R.T @ (descent.beta + descent.sigma) + column.mean * problem.mean_row)
+        assert descent.sigma.sum() == pytest.approx(0.0, abs=1e-12)
+        used = descent.beta @ np.full(M, problem.kink) - 0.5 * w @ w
+        bound = used - 0.5 * (descent.sigma**2 / (column.kappa * column.counts)).sum()
+        made[tol] = 0.5 * w @ w + column.distribution_value(R @ w), bound
+        assert descent.surveyed == (tol > 0)
+    np.testing.assert_allclose((descent.objective, descent.lower_bound), made[1.0], rtol=1e-12)
+    np.testing.assert_allclose(descent.margins, R @ w, atol=1e-12)
+    assert made[1.0][1] > made[0.0][1]
+
+
 def test_steps_after_sweeps_move_multipliers_by_their_size_at_most():
     """Margins at the kink but for little, multipliers that are small beside their bounds: flat envelopes."""
     problem, _, R = problem_of(C=100.0)
