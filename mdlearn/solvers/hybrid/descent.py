@@ -16,7 +16,9 @@ from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.proof import GAP_SHARE_AT_ZERO
 from mdlearn.solvers.hybrid.face import (
+    FACE_OF_WIDE_ROWS,
     FIRST_VARIED_FACE_GAP,
+    FIRST_WIDE_FACE_GAP,
     VARIED_FACE_GAP,
     FaceStep,
     VariedFaceStep,
@@ -368,7 +370,10 @@ class HybridDescent:
             dear = max(1.0, self._digits_to_come()) * self.varied_price(self.face) > self.price_of_metric
             if self.varied_steps >= VARIED_STEPS_BEFORE_METRIC or (dear and not self.varied_steps):
                 return False
-        return self._relative_gap() <= (VARIED_FACE_GAP if self.paid else FIRST_VARIED_FACE_GAP)
+        if self.paid:
+            return self._relative_gap() <= VARIED_FACE_GAP
+        wide = self.face <= FACE_OF_WIDE_ROWS * self.problem.width
+        return self._relative_gap() <= (FIRST_WIDE_FACE_GAP if wide else FIRST_VARIED_FACE_GAP)
 
     def _varied_face_step(self) -> Generator[None, None, None]:
         """Go to the optimum over the multipliers between their bounds and those of the variance, and survey the rows.

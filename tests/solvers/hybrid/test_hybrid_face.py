@@ -259,6 +259,8 @@ def test_a_variance_goes_along_with_faces_before_a_dearer_metric():
         descent.varied_steps = steps
         assert descent._near() is near
     descent.varied_steps, descent.price_of_metric, descent.objective = 0, np.inf, 10.1
+    assert descent._near()  # the rows of so few multipliers are far from dependent
+    descent.face = D
     assert not descent._near()
     descent.paid = 1.0
     assert descent._near()
