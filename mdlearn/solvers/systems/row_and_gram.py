@@ -20,6 +20,7 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import SMALLEST_NORMAL
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.pieces_in_threads import over_pieces
 from mdlearn.solvers.systems.scatter import Scatters
 from mdlearn.solvers.systems.weighted_gram import (
     KnownWeightedGram,
@@ -32,6 +33,8 @@ from mdlearn.solvers.systems.weighted_gram import (
 Map = Callable[[np.ndarray], np.ndarray]
 LOST_DIGITS = 1e-8
 """Difference of 1 and a sum close to it that has lost half its digits."""
+FILLED_ENTRIES, FILLING_OPERATIONS = 1 << 17, 300.0
+"""Entries of a matrix that stay in the cache while they are made, and operations that one costs: it is new memory."""
 PASS_ROWS = 1 << 19
 """Rows of which numbers are changed at once: some milliseconds."""
 UNRIDGED_SHIFT = 1e-10
@@ -284,13 +287,17 @@ class GramSystem:
         self.root = np.sqrt(T[self.used])
         n = self.used.shape[0]
         B = np.empty((n, n))
-        step = max(32, (1 << 20) // max(n, 1))
-        for i in range(0, n, step):
-            rows = self.used[i : i + step]
-            B[i : i + step] = (self.G[rows] if n == D.shape[0] else self.G[np.ix_(rows, self.used)]) + self.constant
-            B[i : i + step] *= self.root[i : i + step, None]
-            B[i : i + step] *= self.root
-            yield
+        whole = n == D.shape[0]
+
+        def fill(rows: slice) -> None:
+            part = B[rows]
+            np.add(self.G[rows] if whole else self.G[np.ix_(self.used[rows], self.used)], self.constant, out=part)
+            part *= self.root[rows, None]
+            part *= self.root
+
+        pieces = steps(n, max(32, FILLED_ENTRIES // max(n, 1)))
+        yield from over_pieces(pieces, fill, lambda rows: FILLING_OPERATIONS * n * (rows.stop - rows.start))
+        yield
         B[np.diag_indices(n)] += 1.0
         self.L = yield from cholesky.cholesky_shifted(B)
         p = column.counts * column.y
