@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from mdlearn.solvers.decomposition import growth, rounds, variance
+from mdlearn.solvers.decomposition import growth, rounds
 
 
 def data(m=700, d=4, seed=0, noise=0.6):
@@ -19,9 +19,9 @@ def data(m=700, d=4, seed=0, noise=0.6):
 def make_small(monkeypatch):
     """Set limits low enough that some hundred rows go through parts and working sets."""
     monkeypatch.setattr(growth, "FIRST_PART_ROWS", 60)
-    for name, n in [("LEAST_WORKING_ROWS", 40), ("MOST_WORKING_ROWS", 120), ("WHOLE_WORKING_ROWS", 0)]:
+    limits = {"LEAST_WORKING_ROWS": 40, "MOST_WORKING_ROWS": 120, "WHOLE_WORKING_ROWS": 0, "KEPT_VALUES_ROWS": 0}
+    for name, n in limits.items():
         monkeypatch.setattr(rounds, name, n)
-    monkeypatch.setattr(variance, "MEMORY_OPERATIONS", np.inf)
 
 
 def counted_rounds(monkeypatch):

@@ -23,6 +23,9 @@ WHOLE_WORKING_ROWS = 3000
 """Rows up to which all are one working set, whose Hessian is made once. Of 2,310 to 3,000 rows, gap 1e-4, C = 1 and 10,
 fits took 0.78 to 0.82 (lsvm) and 0.66 to 1 (ldm) of the time with the least number, 0.69 to 0.93 (svm) of 3,400; from
 4,000 on, where parts come first, up to 2.8."""
+KEPT_VALUES_ROWS = 8000
+"""Rows up to which the values between all are kept beside a variance, where the cache has room for Newton steps on as
+many. To a gap of 1e-4, 5,000 and 7,500 rows of ijcnn1, C = 10, took 0.50 and 0.56 of the time with values made anew."""
 LARGEST_WORKING_ROWS, BLOCK_SHARE = 12288, 0.61
 """Rows of a working set up to which they become more where rounds lead on no further, and the share of the cache that
 their values may take: 600 MB of 1 GB. Of 100,000 rows on a checkerboard 7,905 did not end below a gap of 0.04."""
@@ -60,9 +63,9 @@ def most_rows_of_rounds(cache: float, value_bytes: float) -> int:
     return int(min(LARGEST_WORKING_ROWS, math.sqrt(BLOCK_SHARE * cache / value_bytes)))
 
 
-def most_rows_of_whole_rounds(cache: float, value_bytes: float, pays: bool) -> int:
-    """Return up to how many rows all are one working set: where that pays, as many as Newton steps have room for."""
-    most = max(WHOLE_WORKING_ROWS, math.sqrt(cache / (value_bytes + NEWTON_BYTES)) if pays else 0)
+def most_rows_of_whole_rounds(cache: float, value_bytes: float, varied: bool) -> int:
+    """Return up to how many rows all are one working set; beside a variance, have the values between all kept."""
+    most = min(KEPT_VALUES_ROWS, math.sqrt(cache / (value_bytes + NEWTON_BYTES))) if varied else WHOLE_WORKING_ROWS
     return int(min(most, most_rows_of_rounds(cache, value_bytes)))
 
 
@@ -74,12 +77,14 @@ class DecompositionKernel:
     constant: float  # what the bias adds to every kernel value
     factor: np.ndarray | None  # partial factor of the matrix with the constant, shape (m, r), beside a variance
     cache: float  # bytes that a working set's block and Newton steps may take
-    whole_rows: int  # rows up to which all are one working set
+    whole_rows: int  # rows up to which all are one working set, or have the values between all kept
 
     def take(self, rows: np.ndarray) -> DecompositionKernel:
         """Return the kernel over some rows."""
         factor = None if self.factor is None else self.factor[rows]
-        return replace(self, tiles=self.tiles.take(rows), factor=factor, whole_rows=WHOLE_WORKING_ROWS)
+        return replace(
+            self, tiles=self.tiles.take(rows), factor=factor, whole_rows=min(self.whole_rows, WHOLE_WORKING_ROWS)
+        )
 
 
 class DecompositionRounds(BlockAscentDual):
@@ -98,7 +103,7 @@ class DecompositionRounds(BlockAscentDual):
         m = self.f.shape[0]
         self.whole = m <= min(kernel.whole_rows, self.limit)
         self.size = self.least = m if self.whole else min(LEAST_WORKING_ROWS, self.limit)
-        self.most = m if self.whole else min(MOST_WORKING_ROWS, self.limit)
+        self.most = self.eager = m if self.whole else min(MOST_WORKING_ROWS, self.limit)
         self.predicted: np.ndarray | None = None  # gradient that others foretell, for a first round
         self.objective, self.lower_bound, self.b = np.inf, -np.inf, 0.0
         at_zero = np.zeros_like(self.f)
@@ -124,11 +129,15 @@ class DecompositionRounds(BlockAscentDual):
 
     def block(self, rows: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Hessian between the rows of a working set."""
-        if self.room.shape[0] < rows.shape[0] ** 2:
-            self.room = np.empty(rows.shape[0] ** 2, dtype=self.columns.dtype)
-        H = yield from self.columns.block(rows, self.room)
+        H = yield from self.columns.block(rows, self._room(rows.shape[0]).reshape(-1))
         H += self.constant
         return H
+
+    def _room(self, n: int) -> np.ndarray:
+        """Memory of a working set's Hessian of order n: new memory costs as much as what is written into it."""
+        if self.room.shape[0] < n * n:
+            self.room = np.empty(n * n, dtype=self.columns.dtype)
+        return self.room[: n * n].reshape(n, n)
 
     def strip(self, rows: np.ndarray, others: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Hessian between some rows and others."""
@@ -240,7 +249,7 @@ class DecompositionRounds(BlockAscentDual):
         self.predicted = None
         share = np.count_nonzero(moved) / rows.shape[0]
         by = 0.5 if share < FEW_MOVED else 2.0 if share > MANY_MOVED else 1.0
-        self.size = int(np.clip(by * self.size, self.least, self.most))
+        self.size = int(np.clip(by * self.size, self.least, self.eager))
         return bool(moved.any())
 
     def _climb_turning(
@@ -264,7 +273,7 @@ class DecompositionRounds(BlockAscentDual):
         if self.most >= min(self.u.shape[0], self.limit):
             return False
         self.most = min(2 * self.most, self.limit)
-        self.size = self.most
+        self.size = self.eager = self.most
         return True
 
     def _middle(self, e: np.ndarray, rows: np.ndarray | slice = slice(None)) -> float:
@@ -274,11 +283,15 @@ class DecompositionRounds(BlockAscentDual):
         up, down = self.ends(e, rows)
         return 0.5 * (float(up.max()) + float(down.min())) if up.shape[0] and down.shape[0] else 0.0
 
+    def set_rows(self, free: int) -> int:
+        """Rows of the next working set beside so many free ones."""
+        return int(np.clip(WORKING_PER_FREE * free, self.size, self.most))
+
     def chosen(self, violation: np.ndarray) -> np.ndarray:
         """Draw the working set: free rows, some that violate, and those nearest to their kinks."""
         m = violation.shape[0]
         first = (self.u > self.low) & (self.u < self.high)
-        n = min(m, int(np.clip(WORKING_PER_FREE * np.count_nonzero(first), self.size, self.most)))
+        n = min(m, self.set_rows(int(np.count_nonzero(first))))
         if n == m:
             return np.arange(m)
         if self.predicted is not None:

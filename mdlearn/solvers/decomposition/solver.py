@@ -24,7 +24,7 @@ from mdlearn.solvers.decomposition.rounds import (
     decomposition_set_bytes,
     most_rows_of_whole_rounds,
 )
-from mdlearn.solvers.decomposition.variance import VarianceRounds, whole_bound_pays
+from mdlearn.solvers.decomposition.variance import VarianceRounds
 from mdlearn.solvers.systems.operations import (
     GENTLE_LOSS,
     MATRIX_ROWS,
@@ -160,8 +160,7 @@ class KernelDecomposition(Solver):
             across = features.columns(single=False).across
             factor = yield from pivoted_cholesky_of_kernel(across, features.squares(), rank, constant)
         cache = _decomposition_cache_bytes(form, options)
-        pays = factor is not None and whole_bound_pays(tiles.n_rows, tiles.length, factor.shape[1])
-        whole = most_rows_of_whole_rounds(cache, float(np.dtype(tiles.dtype).itemsize), pays)
+        whole = most_rows_of_whole_rounds(cache, float(np.dtype(tiles.dtype).itemsize), factor is not None)
         return DecompositionKernel(tiles, constant, factor, cache, whole)
 
     def iterate(

@@ -10,6 +10,9 @@ A free bias is a kernel of constants without end, which the variance holds: with
 A = I + kappa L'S L the bound becomes G - B B' + c c', c = (1 - L A^-1 s) / (t - s'A^-1 s)^(1/2), decision values
 contain the bias, and coefficients sum to 0.
 
+Where the cache has room for the values between all rows, these are made once: blocks are gathered from them, and
+products in single precision read them.
+
 Ascent on that bound never loses. What it leaves of the decision values, f - G (u + p - kappa S f), is found by a
 product with all of G, and taken away by conjugate gradients that the factor preconditions.
 """
@@ -22,7 +25,6 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mdlearn._solvers.products import write_symmetric
-from mdlearn.data.features.kernel_tiles import VALUE_OPERATIONS
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Column, MarginForm
@@ -36,28 +38,26 @@ ROWS_PER_OUTER = 2048
 COLUMNS_AT_ONCE, COLUMNS_PER_BEAT = 64, 512
 """Columns of a whole matrix whose products are added up in its precision, copies of which stay in the cache, and those
 between two heartbeats."""
+FIRST_SET_ROWS, EAGER_SHARE, SET_SHARE = 300, 0.25, 0.866
+"""Where the values between all rows are kept: rows of a first working set, as 150 and 500 took longer in most of 30
+fits of six real sets, up to 1.3 times; share of all rows up to which sets grow because most of their rows moved; and
+share that a set has at most, whose Hessian and Newton steps then take no more memory than what values leave of that of
+a set of all rows."""
+SHRUNK_SET_SHARE, ROOM_PER_FREE = 0.4, 2.0
+"""Share of the last set that rows asked for have to fall below for the next one to be smaller, and rows to free ones of
+one that has to be larger: a Hessian of another size is made anew."""
 MOST_VARIANCE_STEPS = 30
 """Steps of conjugate gradients on decision values, each a product with the kernel."""
 SOLVED_RESIDUAL = 1e-2
 """Share of the square of a residual that conjugate gradients leave."""
 SHRUNK_RESIDUAL = 0.25
 """Share of the last residual's square above which the factor is not trusted to say alone what is lacking."""
-SINGLE_PRODUCT_GAP, FALLEN_TRULY, IDLE_PRODUCTS = 1e-5, 0.7, 3
+SINGLE_PRODUCT_GAP, FALLEN_TRULY, IDLE_PRODUCTS, IDLE_KEPT_PRODUCTS = 1e-5, 0.7, 3, 8
 """Gap down to which products in single precision tell it, and how many of them in a row that do not close it to the
-share of the least so far say that they cannot."""
+share of the least so far say that they cannot: more where values are kept, and a product costs a twentieth of an exact
+one. With 3, 5,000 rows of a9a at C = 10 took 1.3 times as long."""
 FALLEN_GAP = 0.1
 """Share of the last exact gap from which the present one is looked at exactly."""
-PRODUCTS_OF_FIT, MEMORY_OPERATIONS, PARTS_OPERATIONS = 6.0, 600.0, 1e10
-"""Products with all columns that a fit makes of kernel values; operations as dear as the memory of a value and its
-mirror image in a bound; those that a fit's parts and smaller working sets cost beside. To a gap of 1e-6 with C = 1, a
-bound on all rows took 0.67, 0.89 and 1.29 of their time on 5,000, 8,000 and 10,000 rows of ijcnn1 (22 columns), and
-0.52 to 0.85 on five sets of 3,089 to 6,000 rows and 4 to 287 columns."""
-
-
-def whole_bound_pays(m: int, length: int, r: int) -> bool:
-    """Whether one bound over all m rows costs less than products of values of some length, beside r columns of L."""
-    dearer = 2.0 * r + MEMORY_OPERATIONS - PRODUCTS_OF_FIT * (2.0 * length + VALUE_OPERATIONS)
-    return 0.5 * m * m * dearer <= PARTS_OPERATIONS
 
 
 class VarianceRounds(DecompositionRounds):
@@ -76,6 +76,12 @@ class VarianceRounds(DecompositionRounds):
         self.root = np.sqrt(column.counts)
         self.along = self.root * column.y / np.sqrt(column.total)
         self.free_bias = form.bias == "free"
+        self.values = self.room  # kernel values between all rows, where these are kept
+        if self.whole:
+            m = self.f.shape[0]
+            self.most = min(m, max(FIRST_SET_ROWS, int(SET_SHARE * m)))
+            self.size = self.least = min(m, FIRST_SET_ROWS)
+            self.eager = max(self.least, int(EAGER_SHARE * m))
         self.ones = self._down(np.ones_like(self.f))  # R'1
 
     def prepare(self) -> Generator[None, None, None]:
@@ -111,7 +117,8 @@ class VarianceRounds(DecompositionRounds):
             self.B[:, r], self.taken_signs[r] = self.lift, -1.0
             self.towards_ones = self._preconditioned(self.ones)
         if self.whole:
-            yield from self.hessian(np.arange(L.shape[0]))
+            m = L.shape[0]
+            self.values = yield from self.columns.block(np.arange(m), np.empty(m * m, dtype=self.columns.dtype))
 
     def spread(self, f: np.ndarray) -> np.ndarray:
         """kappa S f."""
@@ -166,21 +173,35 @@ class VarianceRounds(DecompositionRounds):
             self.f += float(change @ self.lift[rows]) * self.lift
         self.exact = None
 
+    def set_rows(self, free: int) -> int:
+        """Rows of the next working set, over kept values as many as the last one had where these will do."""
+        wanted, last = super().set_rows(free), self.within.shape[0]
+        if not self.whole or wanted < SHRUNK_SET_SHARE * last:
+            return wanted
+        return last if wanted <= last else int(np.clip(ROOM_PER_FREE * free, wanted, self.most))
+
     def block(self, rows: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Bound on the Hessian between the rows of a working set."""
-        H = yield from super().block(rows)
+        H = self._room(rows.shape[0]) if self.whole else (yield from super().block(rows))
         part, tiles = self.B[rows], list(steps(rows.shape[0], ROWS_PER_TILE))
         for k, own in enumerate(tiles):
             for others in tiles[: k + 1]:
                 # Not a view of the same rows: what NumPy mirrors then takes longer than the product.
                 taken = part[own] @ (part[others] * self.taken_signs).T
-                write_symmetric(np.subtract(H[own, others], taken, out=taken), H, own.start, others.start)
+                known = self._gathered(rows[own], rows[others]) if self.whole else H[own, others]
+                write_symmetric(np.subtract(known, taken, out=taken), H, own.start, others.start)
             yield
         return H
 
+    def _gathered(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Kept values between some rows and others, with the constant."""
+        values = self.values[np.ix_(rows, others)]
+        values += self.constant
+        return values
+
     def strip(self, rows: np.ndarray, others: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Bound on the Hessian between some rows and others."""
-        H = yield from super().strip(rows, others)
+        H = self._gathered(rows, others) if self.whole else (yield from super().strip(rows, others))
         H -= self.B[rows] @ (self.B[others] * self.taken_signs).T
         yield
         return H
@@ -225,7 +246,8 @@ class VarianceRounds(DecompositionRounds):
             self.refine(coefficients, (yield from self._product(coefficients)))
             self.idle = 0 if self.gap <= FALLEN_TRULY * self.least_gap else self.idle + 1
             self.least_gap = min(self.least_gap, self.gap)
-            self.single = self.gap > SINGLE_PRODUCT_GAP and self.idle < IDLE_PRODUCTS
+            most = IDLE_KEPT_PRODUCTS if self.whole else IDLE_PRODUCTS
+            self.single = self.gap > SINGLE_PRODUCT_GAP and self.idle < most
         return self.exact is not None
 
     def correct(self) -> Generator[None, None, bool]:
@@ -292,25 +314,15 @@ class VarianceRounds(DecompositionRounds):
         return out
 
     def _add_columns(self, out: np.ndarray, rows: np.ndarray, change: np.ndarray) -> Generator[None, None, None]:
-        """Add products of changes with columns of the kernel matrix, without the constant.
-
-        Where the bound on the Hessian of all rows is there, columns are that plus the factor's part, as it was taken.
-        """
+        """Add products of changes with columns of the kernel matrix, without the constant."""
         if not self.whole:
             yield from self.columns.add(out, rows, change)
             return
-        everything, single = rows.shape[0] == out.shape[0], change.astype(self.H.dtype)
-        change, inner = single.astype(np.float64), np.zeros(self.B.shape[1])
+        everything, change = rows.shape[0] == out.shape[0], change.astype(self.values.dtype)
         for part in steps(rows.shape[0], COLUMNS_AT_ONCE):
-            own = part if everything else rows[part]
-            out += single[part] @ self.H[own]
-            inner += change[part] @ self.B[own]
+            out += change[part] @ self.values[part if everything else rows[part]]
             if part.start % COLUMNS_PER_BEAT == 0:
                 yield
-        inner *= self.taken_signs
-        for part in steps(out.shape[0], ROWS_PER_OUTER):
-            out[part] += self.B[part] @ inner
-        out -= self.constant * float(change.sum())
 
     def _down(self, f: np.ndarray) -> np.ndarray:
         """R'f."""

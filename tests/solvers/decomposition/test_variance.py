@@ -15,7 +15,7 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.numerics import pivoted_cholesky
 from mdlearn.numerics.interruptible import finished
-from mdlearn.solvers.decomposition import growth, variance
+from mdlearn.solvers.decomposition import growth, rounds, variance
 from mdlearn.solvers.decomposition.solver import DecompositionReporter
 from mdlearn.solvers.decomposition.variance import VarianceRounds
 
@@ -60,14 +60,28 @@ def test_a_factor_of_few_columns_leads_to_the_same_optimum(columns, monkeypatch)
 
 @pytest.mark.parametrize("d", [4, 20])
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
-def test_products_are_read_from_a_bound_on_all_rows(bias, d, monkeypatch):
-    """Where it pays, the bound is made once, before any part, and stands for all values in single precision."""
-    monkeypatch.setattr(variance, "MEMORY_OPERATIONS", 0.0)
+def test_products_are_read_from_the_values_between_all_rows(bias, d, monkeypatch):
+    """These are made once, before any part, and stand for all values in single precision; sets have less rows."""
+    monkeypatch.setattr(rounds, "KEPT_VALUES_ROWS", 8000)
     X, y = data(d=d)
     given = {"C": 10.0, "bias": bias, "kernel": "rbf", "gamma": 1.0 / d, "lambda1": 20.0}
     exact = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-9, **given)
     sizes, errors, made = counted_rounds(monkeypatch), [], []
-    product, add = VarianceRounds._product, KernelTiles.add
+    product, add, block, blocks = VarianceRounds._product, KernelTiles.add, KernelTiles.block, []
+    bound, sets = VarianceRounds.block, []
+
+    def seen(self, index, room):
+        blocks.append(len(index))
+        return block(self, index, room)
+
+    def seen_bound(self, index):
+        sets.append(len(index))
+        H = yield from bound(self, index)
+        # What the bound is made of: kernel, constant, and the part of the factor.
+        G = yield from block(self.columns, index, np.empty(len(index) ** 2, dtype=self.columns.dtype))
+        expected = G + self.constant - (self.B[index] * self.taken_signs) @ self.B[index].T
+        np.testing.assert_allclose(H, expected, atol=1e-5 * np.abs(expected).max())
+        return H
 
     def checked(self, coefficients):
         found, expected = (yield from product(self, coefficients)), np.zeros_like(coefficients)
@@ -81,15 +95,18 @@ def test_products_are_read_from_a_bound_on_all_rows(bias, d, monkeypatch):
 
     monkeypatch.setattr(VarianceRounds, "_product", checked)
     monkeypatch.setattr(KernelTiles, "add", counted)
+    monkeypatch.setattr(KernelTiles, "block", seen)
+    monkeypatch.setattr(VarianceRounds, "block", seen_bound)
     told = mdlearn.fit("ldm", X, y, solver="decomposition", tol=1e-6, **given).certificate
     assert told.converged and told.objective == pytest.approx(exact.certificate.objective, rel=1.1e-6)
-    assert set(sizes) == {700} and np.float32 not in made
+    assert set(sizes) == {700} and np.float32 not in made and blocks == [700]
+    assert sets and max(sets) < 700
     assert errors and max(errors) < 1e-5
 
 
 @pytest.mark.parametrize("cache, whole", [(1e9, True), (2e6, False)])
-def test_a_whole_bound_is_kept_within_the_cache(cache, whole, monkeypatch):
-    monkeypatch.setattr(variance, "MEMORY_OPERATIONS", 0.0)
+def test_values_are_kept_within_the_cache(cache, whole, monkeypatch):
+    monkeypatch.setattr(rounds, "KEPT_VALUES_ROWS", 8000)
     X, y = data()
     sizes = counted_rounds(monkeypatch)
     given = {"kernel": "rbf", "gamma": 0.3, "solver_options": {"cache": cache}, "tol": 1e-4}

@@ -90,6 +90,7 @@ def test_few_rows_are_one_working_set(objective, most, monkeypatch):
     monkeypatch.setattr(growth, "FIRST_PART_ROWS", 300)
     monkeypatch.setattr(rounds, "MOST_WORKING_ROWS", 6144)
     monkeypatch.setattr(rounds, "WHOLE_WORKING_ROWS", most)
+    monkeypatch.setattr(rounds, "KEPT_VALUES_ROWS", most)
     made, block, between = [], KernelTiles.block, KernelTiles.between
     monkeypatch.setattr(KernelTiles, "block", lambda self, index, room: made.append(1) or block(self, index, room))
     monkeypatch.setattr(KernelTiles, "between", lambda self, *both: made.append(1) or between(self, *both))
