@@ -53,7 +53,7 @@ def make_first_passes(
         told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
         raise ValueError(f"row blocks of several classes need one score per class, {told}")
     filled = resolve_declared_parameters(task, summary.total)
-    check_streamed_form_refusal(task.name, task.needs_all_rows(filled))
+    check_streamed_form_refusal(task.name, task.needs_all_rows(filled) or _hook_of_all_rows(type(task)))
     kernel, place = Kernel("linear"), None
     if task.feature_map is not None:
         data = _sample_in_first_pass(passes, summary, call.seed)
@@ -73,6 +73,18 @@ def make_first_passes(
         summary = there if sums is None else summary.mapped(place, sums["moments"])
     form = form_of_first_passes(task, filled, summary, call.bias)
     return StreamedProblem(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
+
+
+def _hook_of_all_rows(cls: type[Objective]) -> str:
+    """Reason against row blocks that a class's own `needs_all_rows` cannot know of; empty where there is none.
+
+    Blocks have no `row_terms`, and an answer covers the other hooks of its own class, not those of a derived class.
+    """
+    answering = next(base for base in cls.__mro__ if "needs_all_rows" in vars(base))
+    for name in ("features", "problem", "form", "row_terms"):
+        if getattr(cls, name) is not getattr(Objective if name == "row_terms" else answering, name):
+            return f"it makes its {name} of all rows"
+    return ""
 
 
 def form_of_first_passes(task: Objective, params: dict[str, Any], summary: Summary, bias: str) -> StreamedForm:

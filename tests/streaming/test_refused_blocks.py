@@ -8,6 +8,7 @@ from scipy.sparse import csr_matrix
 
 import mdlearn
 from mdlearn import extend, sources
+from mdlearn.objectives.lsvm import LSVM
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((90, 3))
@@ -41,6 +42,33 @@ class Normed(Penalised):
         return extend.Terms(loss=(extend.HingeTerm(1.0, power=2),), coefficient_terms=(extend.NormTerm(0.1),))
 
 
+class ByRow(LSVM):
+    """Weights by row, in a class whose base has an answer of its own to whether row blocks will do."""
+
+    name = "by_row"
+
+    def row_terms(self, data, params):
+        return extend.RowTerms(weights=np.where(data.codes == 1, 1.0, 0.1))
+
+
+class AnsweredByRow(ByRow):
+    """Weights by row, and an answer that overlooks them."""
+
+    name = "answered_by_row"
+
+    def needs_all_rows(self, params):
+        return ""
+
+
+class OwnForm(LSVM):
+    """Another form than the base's answer knows of."""
+
+    name = "own_form"
+
+    def form(self, data, features, bias, params):
+        return super().form(data, features, bias, {**params, "nu": 0.01})
+
+
 GRAM = {"X": X @ X.T, "y": SIGNS}
 ALL = {"X": X, "y": SIGNS}
 """What `fit` is given instead of blocks."""
@@ -66,6 +94,9 @@ REFUSED = {
     "penalty": (Penalised, SIGNS, {}, "squared hinges have one", {"power": 2}),
     "penalty, all rows": (Penalised, SIGNS, {}, "needs X and y", ALL),
     "norm": (Normed, SIGNS, {}, "needs X and y, not row blocks: terms of the coefficients", ALL),
+    "row terms": (ByRow, SIGNS, {}, "'by_row' needs X and y, not row blocks: it makes its row_terms of all", ALL),
+    "row terms, answered": (AnsweredByRow, SIGNS, {}, "it makes its row_terms of all rows", ALL),
+    "form of a derived class": (OwnForm, SIGNS, {}, "it makes its form of all rows", ALL),
     "bound": ("mdlm", SIGNS, {"beta": 0.1, "lambda1": 0.0, "bias": "free"}, "a margin variance", {"lambda1": 1.0}),
     "no free bias": ("mdlm", SIGNS, {"beta": 0.1, "lambda1": 0.0, "bias": "free"}, "no free bias", {"bias": "none"}),
     "features": (
