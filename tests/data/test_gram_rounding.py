@@ -10,7 +10,9 @@ from draining import drain
 from scipy import sparse
 
 import mdlearn
+from mdlearn.data.features import kernels
 from mdlearn.data.features.kernel_features import KernelFeatures
+from mdlearn.data.features.kernel_rounding import kernel_half_roundings
 from mdlearn.data.features.kernels import CallableKernel, Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
@@ -265,3 +267,29 @@ def test_doubts_of_an_objective_are_seen_without_a_pass_over_the_rows(kernel, lo
             again = certain_point(form, column, value, told.coef, told.intercept)
             assert again.objective <= told.objective + 1e-14 * abs(told.objective)
     assert seen > 0 or kernel == "linear" or loss == "constraint"
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4, 7, 12, 31, 200])
+@pytest.mark.parametrize("shape", [(6,), (5, 40), (0, 3)])
+def test_powers_are_off_by_a_rounding_per_degree(degree, shape, monkeypatch):
+    """Against exact fractions, piece by piece."""
+    monkeypatch.setattr(kernels, "POWER_ENTRIES", 64)
+    rng = np.random.default_rng(degree)
+    x = rng.uniform(0.3, 1.3, shape) * rng.choice([-1.0, 1.0], shape)
+    powers = kernels.raised_to_degree(x.copy(), degree)
+    for base, power in zip(x.ravel().tolist(), powers.ravel().tolist()):
+        exact = Fraction(base) ** degree
+        assert abs(Fraction(power) - exact) <= degree * Fraction(2) ** -53 * abs(exact)
+
+
+def test_polynomial_values_are_those_of_exact_fractions():
+    rng = np.random.default_rng(0)
+    A, B, params = rng.standard_normal((7, 3)), rng.standard_normal((5, 3)), {"gamma": 0.5, "degree": 5, "coef0": 1.0}
+    kernel, left, right = Kernel("poly", params), DenseRows(A), DenseRows(B)
+    off = np.add.outer(kernel_half_roundings(kernel, left), kernel_half_roundings(kernel, right))
+    off *= 2.0**-53 * np.sqrt(np.outer(kernel.diagonal(left), kernel.diagonal(right)))
+    K = kernel.block(left, right)
+    for i, a in enumerate(A.tolist()):
+        for j, b in enumerate(B.tolist()):
+            exact = (Fraction(1, 2) * sum(Fraction(s) * Fraction(t) for s, t in zip(a, b)) + 1) ** 5
+            assert abs(Fraction(float(K[i, j])) - exact) <= Fraction(float(off[i, j]))

@@ -47,8 +47,8 @@ def kernel_half_roundings(kernel: Any, rows: Any) -> np.ndarray:
         # Beyond FAR, distances are made of differences.
         return 0.5 * ROUNDINGS_HERE + np.where(squares > FAR_LENGTH, 1.0, squares) * (0.5 + lost)
     if kernel.name == "poly":
-        # A power has the relative rounding of what is raised, so many times.
-        return kernel.params["degree"] * (0.5 * ROUNDINGS_HERE + _kernel_squares_lost(rows, None)[1])
+        # A power has the relative rounding of what is raised, so many times, and that of as many products.
+        return kernel.params["degree"] * (0.5 * (ROUNDINGS_HERE + 1.0) + _kernel_squares_lost(rows, None)[1])
     return np.full(rows.shape[0], 0.5 * GIVEN)
 
 
