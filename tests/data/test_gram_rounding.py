@@ -15,6 +15,8 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_rounding import kernel_half_roundings
 from mdlearn.data.features.kernels import CallableKernel, Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.rows import rows as rows_module
+from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.certificates.rounding import _growth_against_rounding, certain_point, rounding_may_show
@@ -293,3 +295,17 @@ def test_polynomial_values_are_those_of_exact_fractions():
         for j, b in enumerate(B.tolist()):
             exact = (Fraction(1, 2) * sum(Fraction(s) * Fraction(t) for s, t in zip(a, b)) + 1) ** 5
             assert abs(Fraction(float(K[i, j])) - exact) <= Fraction(float(off[i, j]))
+
+
+@pytest.mark.parametrize("name", ["rbf", "poly"])
+def test_roundings_of_sparse_rows_are_those_of_dense_ones(name, monkeypatch):
+    """Without writing them out: they may have tens of thousands of columns."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 40)) * 10.0 ** rng.integers(-9, 9, (60, 40)) * (rng.random((60, 40)) < 0.3)
+    X[7] = 0.0
+    kernel = Kernel(name, {"gamma": 0.1, **({"degree": 3, "coef0": 1.0} if name == "poly" else {})})
+    dense = kernel_half_roundings(kernel, DenseRows(X))
+    monkeypatch.setattr(CsrRows, "block", lambda *_: pytest.fail("rows are written out"))
+    monkeypatch.setattr(rows_module, "SPAN_ENTRIES", 300)
+    np.testing.assert_allclose(kernel_half_roundings(kernel, CsrRows(sparse.csr_array(X))), dense, rtol=1e-13)
+    assert len(set(dense.tolist())) > 30

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from mdlearn.data.features.kernels import FAR_LENGTH
+from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 
 UNIT = 0.5 * float(np.finfo(float).eps)
@@ -58,6 +59,12 @@ def _kernel_squares_lost(rows: Rows, centre: np.ndarray | None) -> tuple[np.ndar
     limit = UNIT * squares
     limit[limit == 0] = 1.0
     for span in rows.spans():
+        if isinstance(rows, CsrRows):  # entries that are not stored lose nothing
+            ends = rows.X.indptr[span.start : span.stop + 1]
+            row = np.repeat(np.arange(ends.shape[0] - 1), np.diff(ends))
+            B = np.square(rows.X.data[ends[0] : ends[-1]], dtype=np.float64) / limit[span][row]
+            lost[span] = np.bincount(row, np.where(B < VANISHING, B, 0.0), ends.shape[0] - 1)
+            continue
         B = rows.block(span)
         B = np.square(B if centre is None else B - centre) / limit[span, None]
         lost[span] = np.where(B < VANISHING, B, 0.0).sum(axis=1)
