@@ -11,14 +11,15 @@ from scipy.linalg import cython_blas
 from mdlearn._solvers import products
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import Rows, steps
+from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.pieces_in_threads import work_in_threads
 
 SYRK = cython_blas.__pyx_capi__["dsyrk"]
 Work = Generator[None, None, None]
 PIECE_ENTRIES = 1 << 18
 """Entries of a piece of dense rows: 2 MB of float64, and long enough for BLAS."""
-PANEL_ROWS = 256
-"""Rows of the panels of a large matrix."""
+PANEL_ROWS, SHARED_PANEL_ROWS = 1024, 256
+"""Rows of the panels of a large matrix, and of those that threads share: in one thread these take 1.1 times as long."""
 DENSE_COLUMN, DENSE_PRODUCT = 15.0, 0.08
 """Cost of a column of a sparse row that is written out, and of one of the products by BLAS then, in units of single
 products: those are cheaper up to 30 % of stored entries over 1,500 columns, and for nearly all rows of 20 columns."""
@@ -93,10 +94,11 @@ def _add_dense_gram(B: np.ndarray, weight: float, M: np.ndarray) -> None:
             M[part, : part.start] += weight * (B[:, part].T @ B[:, : part.start])
 
     n = M.shape[0]
-    if n <= PANEL_ROWS:
+    if n <= SHARED_PANEL_ROWS:
         add(slice(0, n))
-    else:
-        work_in_threads(list(steps(n, PANEL_ROWS))[::-1], add)  # the longest first
+        return
+    width = PANEL_ROWS if GUARD.allowed() == 1 else SHARED_PANEL_ROWS
+    work_in_threads(list(steps(n, width))[::-1], add)  # the longest first
 
 
 def _add_equally_weighted_gram(B: np.ndarray, weight: float, M: np.ndarray) -> None:
