@@ -21,7 +21,15 @@ class Sweeps:
     most: int
 
     def __init__(
-        self, most: int, share: float, visits: int, surveyed: float, lazy: float, tol: float, least: float
+        self,
+        most: int,
+        share: float,
+        visits: int,
+        surveyed: float,
+        lazy: float,
+        tol: float,
+        least: float,
+        pull: np.ndarray | None = None,
     ) -> None: ...
 
 def dense(X: np.ndarray, p: Ascent, whole: bool, start: int, stop: int) -> None: ...

@@ -69,18 +69,21 @@ cdef class Sweeps:
     ----------
     most, share, visits : of passes, as for `dense_passes`; surveyed : share of free rows up to which a survey follows
     their passes; lazy : share of the mean gap of a row below which a survey leaves it out; tol, least : relative gap
-    at which sweeps end, and the smallest value that it is relative to.
+    at which sweeps end, and the smallest value that it is relative to; pull : (n,) what a mean term pulls the first n
+    coefficients with, or None.
     """
 
     cdef public int most
     cdef double share, surveyed, lazy, tol, least
     cdef Py_ssize_t visits
+    cdef const double[::1] pull
 
     def __init__(
-        self, int most, double share, Py_ssize_t visits, double surveyed, double lazy, double tol, double least
+        self, int most, double share, Py_ssize_t visits, double surveyed, double lazy, double tol, double least,
+        const double[::1] pull = None,
     ):
         self.most, self.share, self.visits, self.surveyed = most, share, visits, surveyed
-        self.lazy, self.tol, self.least = lazy, tol, least
+        self.lazy, self.tol, self.least, self.pull = lazy, tol, least, pull
 
 
 cdef void visit_dense(
@@ -260,10 +263,18 @@ def sparse_survey(
         survey_sparse(entries, places, indptr, p, start, stop)
 
 
+cdef int check_sweeps(Ascent p, Sweeps s) except -1:
+    if s.pull is not None and not 0 < s.pull.shape[0] <= p.w.shape[0]:
+        raise ValueError("coefficients and what they are pulled with do not fit")
+    return check_survey(p, 0, p.records.shape[0])
+
+
 cdef double end_sweep(Ascent p, Sweeps s, double* sums) noexcept nogil:
     """Objective and bound at the sums of a sweep or survey; return by how much their gap is beyond the limit."""
     cdef double half = 0.5 * mdlearn_inner(&p.w[0], &p.w[0], p.w.shape[0]), gap
     sums[0], sums[1] = half + p.loss, p.gain - half
+    if s.pull is not None:
+        sums[0] -= mdlearn_inner(&p.w[0], &s.pull[0], s.pull.shape[0])
     gap = fabs(sums[0] - sums[1])  # margins at visits can say less than the bound does
     p.lazy = s.lazy * gap / p.records.shape[0]
     return gap - s.tol * max(fabs(sums[1] + gap), s.least)
@@ -281,7 +292,7 @@ def dense_sweeps(const real_t[:, :] X, Ascent p, int n, int plain, Sweeps s):
     cdef double beyond = 1.0
     cdef list found = []
     check_dense(X, p)
-    check_survey(p, 0, m)
+    check_sweeps(p, s)
     while n > 0 and beyond > 0.0:
         n -= 1
         with nogil:
@@ -310,7 +321,7 @@ def sparse_sweeps(
     cdef double beyond = 1.0
     cdef list found = []
     check_csr(data.shape[0], indices.shape[0], indptr, m, 0, m)
-    check_survey(p, 0, m)
+    check_sweeps(p, s)
     cdef const real_t* entries = &data[0] if data.shape[0] else NULL
     cdef const index_t* places = &indices[0] if data.shape[0] else NULL
     while n > 0 and beyond > 0.0:

@@ -127,8 +127,10 @@ class HybridDescent:
         self.bounds: list[float] = []
         self.least = math.inf
         visits, scale = min(VISITS_PER_ROW * m, self.piece), GAP_SHARE_AT_ZERO * abs(problem.column.at_zero)
-        self.limits = kernels.Sweeps(MOST_PASSES, PASSES_SHARE, visits, SURVEYED, LAZY_SHARE, tol, scale)
-        self.plain = problem.column.kappa == 0 and problem.pulled is None and m <= self.piece
+        self.limits = kernels.Sweeps(
+            MOST_PASSES, PASSES_SHARE, visits, SURVEYED, LAZY_SHARE, tol, scale, problem.pulled
+        )
+        self.plain = problem.column.kappa == 0 and m <= self.piece
         self._begin_ascent(norm)
         self.ascent.tau = problem.column.mean
 

@@ -149,10 +149,15 @@ def test_a_sample_of_classes_that_are_apart_is_not_solved(distance, sampled, nam
 @pytest.mark.parametrize("kind", CAPS)
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize("tol", [0.0, 0.5])
-def test_sweeps_at_once_are_those_made_one_by_one(kind, storage, tol):
+@pytest.mark.parametrize("pulled", [False, True])
+def test_sweeps_at_once_are_those_made_one_by_one(kind, storage, tol, pulled):
     """But for the last where the gap is reached: a survey then confirms it, and no sweep follows."""
-    limits = dual_descent.Sweeps(30, 0.25, 2 * M, 0.25, 0.1, tol, 1e-3)
     many, single = Surveyed(kind, 1.0), Surveyed(kind, 1.0)
+    pull = 0.3 * (many.y @ np.c_[many.X, np.ones(M)]) / M if pulled else None
+    limits = dual_descent.Sweeps(30, 0.25, 2 * M, 0.25, 0.1, tol, 1e-3, pull)
+    if pulled:
+        many.w += pull
+        single.w += pull
     given = {"dense": lambda one: (one.X,), "sparse": lambda one: (one.S.data, one.S.indices, one.S.indptr)}[storage]
     call = {"dense": dual_descent.dense_sweeps, "sparse": dual_descent.sparse_sweeps}[storage]
     found = call(*given(many), many.ascent, 4, 2, limits)
@@ -160,13 +165,30 @@ def test_sweeps_at_once_are_those_made_one_by_one(kind, storage, tol):
     assert found == expected
     np.testing.assert_array_equal(many.records, single.records)
     loss, gain, _ = many.expected()
-    half = 0.5 * many.w @ many.w
+    half, linear = 0.5 * many.w @ many.w, many.w @ pull if pulled else 0.0
     objective, bound, _, _, surveyed, _ = found[-1]
     assert bound == pytest.approx(gain.sum() - half, rel=1e-12) and not any(one[2] for one in found[:2])
     reached = objective - bound <= tol * max(objective, 1e-3)
     if tol:
         assert reached and len(found) < 4 and surveyed == M
-        assert objective == pytest.approx(half + loss.sum(), rel=1e-12)
+        assert objective == pytest.approx(half - linear + loss.sum(), rel=1e-12)
     else:
         assert not reached and len(found) == 4 and found[2][2] > 0
         assert all((one[3] == M) != (one[4] == M) for one in found)
+
+
+def test_first_sweeps_with_a_mean_are_one_call(monkeypatch):
+    """So are those over whitened rows, which have no variance left."""
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 8, 600)
+    X = np.eye(8)[y] @ rng.standard_normal((8, 60)) + rng.standard_normal((600, 60))
+    seen, plain = [], descent.HybridDescent.sweep
+
+    def noted(self, at_once=1):
+        before = self.sweeps
+        yield from plain(self, at_once)
+        seen.append((self.problem.column.kappa, self.sweeps - before))
+
+    monkeypatch.setattr(descent.HybridDescent, "sweep", noted)
+    assert mdlearn.fit("ldm", X, y, C=0.01, solver="hybrid", tol=1e-4).certificate.converged
+    assert len(seen) >= 8 and {kappa for kappa, _ in seen} == {0.0} and max(n for _, n in seen) == 3
