@@ -46,6 +46,7 @@ def build_model(
     """
     dtype = data.X.dtype
     betas, norms = zip(*map(PROOF_AND_NORM, solutions))
+    pairs = len(solutions) > 1 and kinds[1] in PAIRWISE
     duals = _values_over_all_rows(betas, places, data.n_given, dtype, towards_zero=True)
     held = stored_coefficients(solutions, places, data.n_given, dtype)
     used = rows_used_by_models(solutions, places, data.n_given)
@@ -75,7 +76,7 @@ def build_model(
         _alpha=held.alpha,
         _rows=None if held.coef is not None or kernel.name == "precomputed" else data.X.take(mine),
         _norms=joined_solution_values(norms),
-        extras=_attributes_of_features(solutions, pairs=len(solutions) > 1 and kinds[1] in PAIRWISE),
+        extras=_attributes_of_pairs(solutions) if pairs else dict(solutions[0].extras),
         _map=mapping,
     )
 
@@ -182,10 +183,8 @@ def is_zero_solution_array(values: np.ndarray) -> bool:
     return not np.count_nonzero(values if any(values.strides) else values.flat[:1])
 
 
-def _attributes_of_features(solutions: list[Any], pairs: bool) -> dict[str, Any]:
-    """Attributes of the model to build, from features of each pair of classes (or none) or of all classes."""
-    if not pairs:
-        return dict(solutions[0].extras)
+def _attributes_of_pairs(solutions: list[Any]) -> dict[str, Any]:
+    """Attributes of the model to build, from features of each pair of classes, or none."""
     names = sorted({name for s in solutions for name in s.extras})
     none = np.empty(0, dtype=np.int64)
     return {name: tuple(s.extras.get(name, none) for s in solutions) for name in names}
