@@ -31,7 +31,7 @@ NEGLIGIBLE_BYTES = 1e7
 
 def available_bytes() -> float:
     """Bytes of memory that this process could still take without swapping; infinity when the system does not say."""
-    limits = [_bytes_of_address_space(), _bytes_left_by_cgroups()]
+    limits = [bytes_of_address_space(), _bytes_left_by_cgroups()]
     try:
         lines = _system_file("/proc/meminfo").splitlines()
         limits += [float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
@@ -44,7 +44,7 @@ def available_bytes() -> float:
     return min(limits)
 
 
-def _bytes_of_address_space() -> float:
+def bytes_of_address_space() -> float:
     """Bytes of memory, as address space, that RLIMIT_AS (``ulimit -v``) leaves; infinity where no limit is known."""
     try:
         import resource

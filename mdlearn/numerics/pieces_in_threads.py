@@ -7,12 +7,16 @@ from collections.abc import Callable, Generator, Iterable, Sequence, Sized
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import GUARD, blas_threads
 
 Piece = TypeVar("Piece")
 
 SINGLE_THREAD_PIECES = 2e8
 """Multiplications of all pieces up to which one thread serves best: some milliseconds."""
+ROOM_PER_THREAD = float(1 << 28)
+"""Bytes of address space (``ulimit -v``) that are left for each thread beside the first: its stack and a buffer of each
+BLAS take some 70 MB, where BLAS ends the process if it gets none, and the rest is for arrays of the fit."""
 OPERATIONS_PER_BEAT = float(1 << 30)
 """Floating-point operations of pieces between two heartbeats, in each of the threads that share them: 10 to 20 ms."""
 
@@ -80,6 +84,8 @@ def work_in_threads(pieces: Iterable[Piece], work: Callable[[Piece], None]) -> N
     n, left, lock = GUARD.allowed(), iter(pieces), threading.Lock()
     if isinstance(pieces, Sized):
         n = min(n, len(pieces))
+    if n > 1:
+        n = int(min(n, 1 + memory.bytes_of_address_space() // ROOM_PER_THREAD))
     errors: list[BaseException] = []
 
     def serve() -> None:
@@ -104,7 +110,10 @@ def work_in_threads(pieces: Iterable[Piece], work: Callable[[Piece], None]) -> N
     ]
     try:
         for thread in others:
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:  # the system has no room for one more: those that are there do the work
+                break
         serve()
     except BaseException as error:
         errors.append(error)

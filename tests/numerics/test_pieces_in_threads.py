@@ -10,7 +10,7 @@ from threading_cases import FOUND, blas, left_as_found, many_cores
 import mdlearn
 from mdlearn.data.features import kernel_tiles, kernels
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.numerics import pieces_in_threads
+from mdlearn.numerics import memory, pieces_in_threads
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.numerics.cholesky import cholesky, cholesky_lower_solve
 from mdlearn.numerics.interruptible import finished
@@ -124,6 +124,31 @@ def test_results_are_used_in_the_order_of_pieces(allowed, in_threads, monkeypatc
     assert used == [(piece, -piece) for piece in range(21)]
     assert beats == 21 // (4 * together.parties)
     assert len(threads) >= together.parties and (together.parties > 1 or threads == {threading.get_ident()})
+
+
+@pytest.mark.parametrize(("room", "parties"), [(float("inf"), FOUND), (2.5 * 2**28, 3), (2.0**28, 2), (2.0**27, 1)])
+def test_threads_need_room_in_the_address_space(room, parties, monkeypatch):
+    """BLAS ends the process where it gets no buffer."""
+    monkeypatch.setattr(memory, "bytes_of_address_space", lambda: room)
+    parties = min(parties, FOUND)
+    work, seen = meeting(parties)
+    work_in_threads(range(20), work)
+    assert len({thread for _, thread, _ in seen}) == parties
+
+
+def test_threads_that_cannot_begin_are_done_without(monkeypatch):
+    start, begun = threading.Thread.start, []
+
+    def refused(self):
+        if begun:
+            raise RuntimeError("can't start new thread")
+        begun.append(self)
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    work, seen = meeting(2)
+    work_in_threads(range(20), work)
+    assert sorted(piece for piece, *_ in seen) == list(range(20))
 
 
 def made(tiles, index, others, coef):
