@@ -159,7 +159,7 @@ def certified_model(
     task, kernel_given = call.task(params)
     start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)
     setting = call.read(X, y, sample_weight, class_weight)
-    with blas_threads(1, setting.n_threads):
+    with blas_threads(1, pieces=setting.n_threads):
         chosen = setting.kernel(kernel_given)
         handed = PathCache()
         if start is not None:

@@ -16,7 +16,7 @@ SINGLE_THREAD_PIECES = 2e8
 """Multiplications of all pieces up to which one thread serves best: some milliseconds."""
 ROOM_PER_THREAD = float(1 << 28)
 """Bytes of address space (``ulimit -v``) that are left for each thread beside the first: its stack and a buffer of each
-BLAS take some 70 MB, where BLAS ends the process if it gets none, and the rest is for arrays of the fit."""
+BLAS take tens of MB, where BLAS ends the process if it gets none, and the rest is for arrays of the fit."""
 OPERATIONS_PER_BEAT = float(1 << 30)
 """Floating-point operations of pieces between two heartbeats, in each of the threads that share them: 10 to 20 ms."""
 

@@ -118,7 +118,7 @@ def cross_validate(
     limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
     study = Study(call, X, y, sample_weight, class_weight, scoring)
-    with blas_threads(1, study.setting.n_threads):
+    with blas_threads(1, pieces=study.setting.n_threads):
         study.ask([{}], params)
         judged = cross_validated_scores(study, cv, "cross_validate")
     for text in cross_validation_warnings(judged):

@@ -109,7 +109,7 @@ def select(
     first, seed = _grid_search_limits(limits) if refit else limits, checked_seed(random_state)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, first, seed)
     study = Study(call, X, y, sample_weight, class_weight, scoring)
-    with blas_threads(1, study.setting.n_threads):
+    with blas_threads(1, pieces=study.setting.n_threads):
         study.ask(grid, params)
         judged = cross_validated_scores(study, cv, "select")
         best = best_of_grid_search(judged, study)

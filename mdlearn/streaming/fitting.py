@@ -64,10 +64,10 @@ def fit_streamed_blocks(
     solver = "newton" if stochastic is None else stochastic.name
     passes = Passes(solver, call.limits, blocks, _streamed_fit_arguments(call, task, given, class_weight, blocks))
     n_threads = call.limits.n_threads
-    with blas_threads(1, n_threads or 1):  # how many rows there are is known afterwards
+    with blas_threads(1, pieces=n_threads or 1):  # how many rows there are is known afterwards
         begun = make_first_passes(call, task, given, class_weight, passes)
     summary = begun.summary
-    with blas_threads(1, n_threads or threads_for_product(summary.n_rows, summary.n_features)):
+    with blas_threads(1, pieces=n_threads or threads_for_product(summary.n_rows, summary.n_features)):
         return _fit_by_passes(stochastic, begun, passes)
 
 

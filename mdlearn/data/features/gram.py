@@ -195,6 +195,12 @@ def gram_matrix_by_blocks(
     return G
 
 
+def gram_by_kernel(kernel: Kernel, rows: Rows) -> Generator[None, None, np.ndarray]:
+    """Return the Gram matrix of rows; blocks of a kernel that is not made here are asked for in the calling thread."""
+    m, d = rows.shape
+    return gram_matrix_by_blocks(m, d, gram_blocks(kernel, rows), in_threads=kernel.plain)
+
+
 def gram_product(G: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return G v, G symmetric, v of shape (m,) or (m, k): of the rows where v is not 0 alone, where these are few."""
     rows = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))

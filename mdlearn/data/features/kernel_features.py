@@ -21,9 +21,8 @@ from mdlearn.data.features.gram import (
     GramRowsCache,
     cheap_gram_diagonal,
     check_gram_of_function,
-    gram_blocks,
+    gram_by_kernel,
     gram_diagonal,
-    gram_matrix_by_blocks,
     gram_product,
     sum_of_gram_rows,
 )
@@ -351,9 +350,7 @@ class KernelFeatures:
         if "gram" in self._store:
             return self._store["gram"][np.ix_(index, index)]
         kernel, rows = self._centred_copy()
-        rows = rows.take(index)
-        blocks = gram_blocks(kernel, rows)
-        return (yield from gram_matrix_by_blocks(index.shape[0], rows.shape[1], blocks, in_threads=kernel.plain))
+        return (yield from gram_by_kernel(kernel, rows.take(index)))
 
     def _centred_copy(self) -> tuple[Kernel, Rows]:
         if self._known.centred_copy is None:
@@ -381,9 +378,7 @@ class KernelFeatures:
     def _computed_gram(self) -> Generator[None, None, np.ndarray]:
         if self.pair is not None:
             return (yield from self.pair.gram())
-        kernel, rows = self._centred_copy()
-        blocks = gram_blocks(kernel, rows)
-        return (yield from gram_matrix_by_blocks(self.n_rows, rows.shape[1], blocks, in_threads=kernel.plain))
+        return (yield from gram_by_kernel(*self._centred_copy()))
 
     def _check_semidefinite(self) -> None:
         """Raise ValueError when the Gram matrix is not positive semidefinite, and note what rounding took from that."""

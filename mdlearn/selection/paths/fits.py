@@ -104,7 +104,7 @@ def fit_path(
     setting = call.read(X, y, sample_weight, class_weight)
     if grid is None:
         points, asked = checked_grid_points(call, declared_grid(call.task(params)[0], setting.data.total), params)
-    with blas_threads(1, setting.n_threads):
+    with blas_threads(1, pieces=setting.n_threads):
         found: dict[int, Fitted] = {}
         with ProgressBar(limits.verbose, f"path of {call.objective.name!r}", len(points)) as bar:
             for i, fitted in solve_path(setting, asked):
