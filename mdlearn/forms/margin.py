@@ -11,6 +11,7 @@ Engines and multipliers know y_i f(x_i) alone; what an offset changes stands in 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -47,6 +48,15 @@ SIGNS_AT_ONCE = 1 << 16
 """Signs of all classes up to which one call makes them: fourteen calls for 562 rows each take three times as long."""
 SORTED_KNOTS, SAMPLED_KNOTS = 4096, 100
 """Kinks along a free intercept up to which all are sorted, and about how many tell the middle of more."""
+
+
+def check_bounded_in_bias(bias: str, columns: Iterable[Column]) -> None:
+    """Raise ValueError where a free bias alone takes the objective of a regression down without end."""
+    if bias == "free" and any(one.unbounded_in_bias for one in columns):
+        raise ValueError(
+            "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "
+            "outweighs the loss of large ones; lower its weight, raise that of the loss or use bias='regularized'"
+        )
 
 
 @quick_init
@@ -106,11 +116,8 @@ class MarginForm:
         coupled = (self.joint or self.penalty > 0) and (offsets or by_row or "hinge" in kinds)
         penalised = coupled or bool(self.coefficient_terms)
         vars(self).update(varied=varied, offsets=offsets, by_row=by_row, kinds=kinds, penalised=penalised)
-        if self.bias == "free" and self.offsets and any(one.unbounded_in_bias for one in self.columns):
-            raise ValueError(
-                "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "
-                "outweighs the loss of large ones; lower its weight, raise that of the loss or use bias='regularized'"
-            )
+        if self.offsets:
+            check_bounded_in_bias(self.bias, self.columns)
         if self.ridge not in (0.0, 1.0) or not 0 < self.unit < np.inf or not 0 <= self.penalty < np.inf:
             raise ValueError(
                 "a form needs ridge 0 or 1, a finite unit > 0 and a finite penalty >= 0; got "

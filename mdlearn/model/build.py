@@ -94,6 +94,7 @@ def model_without_rows(
     names: tuple[str, ...] | None,
     kernel: Kernel,
     mapping: FeatureMap | None = None,
+    kind: type[Model] = Model,
 ) -> Model:
     """Build a model of W alone, of shape (p, n + 1) for n features, the intercepts last: no single row is known.
 
@@ -105,7 +106,7 @@ def model_without_rows(
     norms, no_rows = np.sqrt(np.square(W[:, :-1]).sum(axis=1)), np.zeros((1, 0))
     solutions = [Solution(w[:-1], w[-1], None, no_rows, norm, certificate, extras=extras) for w, norm in zip(W, norms)]
     said, places = (objective, params, kinds, (*engine, dict[str, float | None]()), steps, certificate), [none] * len(W)
-    return build_model(*said, solutions, data, places, kernel, mapping)
+    return build_model(*said, solutions, data, places, kernel, mapping, kind)
 
 
 class StoredCoefficients(NamedTuple):

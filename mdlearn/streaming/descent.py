@@ -54,7 +54,7 @@ class StreamedDescent(BlockEngine):
         self.options = CheckedEngine(engine).check_options(begun.call.options)
         self.names = [field.name for field in fields(engine.block_state)]  # of what lies between two blocks
         self.descents: list[Any] = []
-        self.best = np.array([one.column.at_zero for one in form.columns])
+        self.best = np.array([one.at_zero for one in form.columns])
         self.best_W = np.zeros((len(form.columns), form.size))
         self.open_W: np.ndarray | None = None
         if found:
@@ -103,7 +103,7 @@ class StreamedDescent(BlockEngine):
         """The problem over a block's rows."""
         summary, n = self.begun.summary, block.counts.shape[0]
         counts = block.counts * (summary.total / block.total)
-        data = Data(block.X, block.codes, counts, summary.classes, np.arange(n), n, None)
+        data = Data(block.X, block.codes, counts, summary.classes, np.arange(n), n, None, block.targets)
         form = self.begun.task.form(data, LinearFeatures(block.X), self.begun.call.bias, self.begun.params)
         refusal = self.engine.refusal(form)
         if refusal is not None:
@@ -149,7 +149,7 @@ class StreamedDescent(BlockEngine):
         """Candidates: the best ends of epochs, and points not judged yet, with multipliers of several widths."""
         form, seen = self.form, self.candidates(summary.dtype)
         groups = [W for W in (self.current_coefficients() if self.descents else None, self.open_W) if W is not None]
-        widths = [h * max((abs(t.threshold) for t in form.columns[0].column.terms), default=1.0) or h for h in WIDTHS]
+        widths = [0.5 * h * form.columns[0].widest_kink for h in WIDTHS]
         tried = [(W, tuple(MultiplierSource(w, np.zeros_like(w), h) for w in W)) for W in groups for h in widths]
         found = (yield from certificate_candidates(form, blocks, summary, tried)) if tried else [[] for _ in seen]
         return [known + made for known, made in zip(seen, found)]

@@ -15,6 +15,7 @@ from mdlearn.data.row_blocks.sample import DrawRowBlockSample
 from mdlearn.data.row_blocks.summary import ClassMoments, EntrySpread, Summary
 from mdlearn.data.validation import Data
 from mdlearn.errors import call_with_error_notes, came, faulty, steps_with_error_notes
+from mdlearn.model.task import task_of
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import (
@@ -24,6 +25,7 @@ from mdlearn.objectives.declaration import (
 )
 from mdlearn.stages import Call
 from mdlearn.streaming.passes import Passes
+from mdlearn.streaming.sums.certificate import CertificatePass, form_with_targets_at_zero
 from mdlearn.streaming.sums.streamed_form import StreamedForm, check_streamed_form_refusal, streamed_form_refusal
 
 
@@ -47,7 +49,8 @@ def make_first_passes(
     `given`: parameters of the kernel, as given.
     """
     known = passes.found("rows")
-    summary = Summary.read(known) if known else passes.needed(passes.blocks.scan(class_weight))
+    scan = passes.blocks.scan(class_weight, numbers=task_of(task).y == "numbers")
+    summary = Summary.read(known) if known else passes.needed(scan)
     passes.rows = summary.arrays()
     if summary.classes.shape[0] > 2 and call.multiclass not in ("ovr", "joint"):
         told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
@@ -66,12 +69,15 @@ def make_first_passes(
         kernel = _kernel_from_first_passes(call, given, passes, summary)
         place = kernel.explicit
     if place is not None:
-        memory.require(8.0 * summary.classes.shape[0] * place.width, f"sums of {place.width} features", "ask for fewer")
-        there = summary.mapped(place, np.zeros((summary.classes.shape[0], place.width)))
-        sums = passes.in_time(passes.blocks.fold(ClassMoments(summary.classes.shape[0]), there), after=0)
+        memory.require(8.0 * summary.n_sums * place.width, f"sums of {place.width} features", "ask for fewer")
+        there = summary.mapped(place, np.zeros((summary.n_sums, place.width)))
+        sums = passes.in_time(passes.blocks.fold(ClassMoments(summary.n_sums), there), after=0)
         passes.complete = sums is not None
         summary = there if sums is None else summary.mapped(place, sums["moments"])
     form = form_of_first_passes(task, filled, summary, call.bias)
+    if summary.level is not None:
+        at = CertificatePass(form, np.zeros((1, form.size)))
+        form = form_with_targets_at_zero(form, passes.needed(passes.blocks.fold(at, summary)))
     return StreamedProblem(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
 
 

@@ -98,6 +98,7 @@ def _fit_by_passes(
         summary.names,
         begun.kernel,
         summary.mapping,
+        task_of(begun.task).model,
     )
     return model, [] if shortfall is None else [shortfall]
 
@@ -137,7 +138,7 @@ def _refuse_fit_to_blocks(call: Call, task: Objective, given: Mapping[str, Any])
             "row blocks need kernel='linear', or an approximation of the kernel (approximation='nystroem'); got "
             f"{call.kernel!r}"
         )
-    if task_of(task).name != "classification":
+    if task_of(task).name != "classification" and task_of(task).y != "numbers":
         raise ValueError(
             f"objective {task.name!r} is one of {task_of(task).name}, which takes no row blocks; give X and y"
         )

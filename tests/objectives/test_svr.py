@@ -85,7 +85,5 @@ def test_what_has_no_meaning_for_numbers():
     X, y, _ = numbers(0)
     with pytest.raises(ValueError, match="multiclass 'ovr' is not possible here; give one of auto, none"):
         mdlearn.fit("svr", X, y, multiclass="ovr")
-    with pytest.raises(ValueError, match="'svr' is one of regression, which takes no row blocks"):
-        mdlearn.fit("svr", [(X, y)], None)
     with pytest.raises(ValueError, match="C needs to be a finite number >= 0; got inf"):
         mdlearn.fit("svr", X, y, C=np.inf)

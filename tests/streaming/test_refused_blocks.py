@@ -80,7 +80,7 @@ REFUSED = {
     "engine": ("svm", SIGNS, {"solver": "cd"}, "need solver='newton'", {"solver": "newton"}),
     "stochastic engine": ("svm", SIGNS, {"solver": "cd"}, "'asgd' or", {"solver": "asgd"}),
     "free bias": ("svm", SIGNS, {"solver": "asgd", "bias": "free"}, "leave out solver", {"solver": "auto"}),
-    "regression": ("svr", NUMBERS, {}, "takes no row blocks; give X and y", {"X": X, "y": NUMBERS}),
+    "numbers": ("svr", NUMBERS, {"class_weight": "balanced"}, r"a block \(X, y, weight\)", {"class_weight": None}),
     "hard": ("svm", SIGNS, {"C": np.inf}, "needs X and y, not row blocks: .* give it a finite weight", {"C": 9.0}),
     "hard, all rows": ("svm", SIGNS, {"C": np.inf}, "needs X and y, not row blocks", ALL),
     "no norm": ("rlp", SIGNS, {}, "'rlp' needs X and y, not row blocks", ALL),

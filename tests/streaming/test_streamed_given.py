@@ -10,7 +10,7 @@ import mdlearn
 from mdlearn.extend import HingeTerm, LogisticTerm, RowTerms, Terms
 
 
-def objective_of(terms, by_row=None, task="classification"):
+def objective_of(terms, by_row=None):
     class Given(mdlearn.Objective):
         name = "given"
 
@@ -19,7 +19,6 @@ def objective_of(terms, by_row=None, task="classification"):
 
     if by_row is not None:
         Given.row_terms = lambda self, data, params: by_row(data)
-    Given.task = task
     return Given
 
 
@@ -60,9 +59,8 @@ def test_under_a_penalty():
     [
         (objective_of(Terms(loss=(HingeTerm(1.0), *LOGISTIC.terms(1.0)))), "and no other loss, beside it"),
         (objective_of(Terms(loss=LOGISTIC.terms(1.0)), lambda data: RowTerms(np.ones(len(data.counts)))), "row_terms"),
-        (objective_of(Terms(loss=LOGISTIC.terms(1.0)), task="regression"), "is one of regression"),
     ],
-    ids=["beside a hinge", "costs by row", "numbers"],
+    ids=["beside a hinge", "costs by row"],
 )
 def test_what_is_refused(task, told):
     with pytest.raises(ValueError, match=told):

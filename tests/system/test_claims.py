@@ -86,8 +86,10 @@ def test_plugin_losses_over_row_blocks():
     whole = mdlearn.fit(Spring, X, y, tol=1e-9)
     assert streamed.certificate.converged
     assert streamed.certificate.objective == pytest.approx(whole.certificate.objective, rel=1e-8)
-    with pytest.raises(ValueError, match="regression, which takes no row blocks"):
-        mdlearn.fit(RidgeRegression, [(X, X[:, 0])], None)
+    numbers = mdlearn.fit(RidgeRegression, [(X[:150], X[:150, 0]), (X[150:], X[150:, 0])], None, tol=1e-9)
+    held = mdlearn.fit(RidgeRegression, X, X[:, 0], tol=1e-9).certificate
+    assert numbers.certificate.converged
+    assert numbers.certificate.objective == pytest.approx(held.objective, rel=1e-8)
 
 
 # ---------------------------------------------------------------- what the variance is worth

@@ -38,10 +38,13 @@ class Sample:
     counts: np.ndarray  # shape (n,): as of all rows: a row counts as often as it does there
     numbers: np.ndarray  # shape (n,): random ones in [0, 1)
     most: int  # more rows than this are not kept
+    targets: np.ndarray | None = None  # shape (n,): those of a regression
 
     def __add__(self, other: Sample) -> Sample:
         names = ("codes", "counts", "numbers")
         parts: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        if self.targets is not None and other.targets is not None:
+            parts["targets"] = np.concatenate([self.targets, other.targets])
         return Sample(joined_samples([self.X, other.X]), **parts, most=self.most).least()
 
     def least(self) -> Sample:
@@ -49,12 +52,13 @@ class Sample:
         if self.numbers.shape[0] <= self.most:
             return self
         at = np.sort(np.argpartition(self.numbers, self.most)[: self.most])
-        return Sample(self.X.take(at), self.codes[at], self.counts[at], self.numbers[at], self.most)
+        targets = None if self.targets is None else self.targets[at]
+        return Sample(self.X.take(at), self.codes[at], self.counts[at], self.numbers[at], self.most, targets)
 
     def data(self, summary: Summary) -> Data:
         """The sample as training data."""
         n = self.codes.shape[0]
-        return Data(self.X, self.codes, self.counts, summary.classes, np.arange(n), n, summary.names)
+        return Data(self.X, self.codes, self.counts, summary.classes, np.arange(n), n, summary.names, self.targets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,4 +77,5 @@ class DrawRowBlockSample:
         """Draw at most `most` rows of a block."""
         rng = np.random.default_rng([self.seed, block.number, 2])
         numbers = np.asarray(rng.random(block.counts.shape[0]))
-        return SummarySums(sample=Sample(block.X, block.codes, block.counts, numbers, self.most).least())
+        drawn = Sample(block.X, block.codes, block.counts, numbers, self.most, block.targets)
+        return SummarySums(sample=drawn.least())

@@ -20,6 +20,7 @@ from mdlearn.data.row_blocks.summary import (
     ClassMoments,
     Summary,
     SummarySums,
+    TargetCensus,
     block_checked_by_summary,
     n_rows_for_summary,
 )
@@ -70,10 +71,10 @@ class Tree:
         return sums
 
 
-def census_of_source_block(number: int, block: Any) -> Census | None:
+def census_of_source_block(number: int, block: Any, kind: type[Census] = Census) -> Census | None:
     """Check and count a block of a source; errors say which one it is."""
     try:
-        return Census.of(paired(block))
+        return kind.of(paired(block))
     except (TypeError, ValueError) as error:
         raise type(error)(f"block {number}: {error}") from None
 
@@ -119,8 +120,11 @@ class SourceWork:
             return Portion(rows, 0.0, None)
         found = None
         if self.moments:
-            found = ClassMoments(self.summary.classes.shape[0])(checked)
+            found = ClassMoments(self.summary.n_sums)(checked)
             found["sizes"] = float(checked.counts @ np.sqrt(checked.X.squares()))
+            if checked.targets is not None:
+                found["targets"] = float(checked.counts @ checked.targets)
+                found["target sizes"] = float(checked.counts @ np.abs(checked.targets))
         return Portion(rows, checked.total, self.work(checked), found)
 
 
@@ -206,13 +210,15 @@ class RowBlocks:
             raise faulty(self, "source", "reduced", f"returned {came(found)}, the sum of what make returned is needed")
         return found
 
-    def scan(self, class_weight: Any) -> Generator[None, None, Summary]:
+    def scan(self, class_weight: Any, *, numbers: bool = False) -> Generator[None, None, Summary]:
         """Check all blocks and count.
 
         Parameters
         ----------
         class_weight : mapping, "balanced" or None
             As for `mdlearn.fit`.
+        numbers : bool, default False
+            Whether y holds the targets of a regression, not labels.
 
         Returns
         -------
@@ -224,9 +230,14 @@ class RowBlocks:
         TypeError, ValueError
             For blocks that are none, or that have nothing to learn from.
         """
-        census: Census | None = yield from self._reduced(census_of_source_block, Census)
+        if numbers and class_weight is not None:
+            raise ValueError(f"class_weight {class_weight!r} is for classifiers; give a block (X, y, weight)")
+        kind = TargetCensus if numbers else Census
+        make = partial(census_of_source_block, kind=kind) if numbers else census_of_source_block
+        census: Census | None = yield from self._reduced(make, kind)
         if census is None:
-            raise ValueError("the blocks have no rows; give at least one row per class")
+            told = "row" if numbers else "row per class"
+            raise ValueError(f"the blocks have no rows; give at least one {told}")
         return census.summary(class_weight)
 
     def fold(self, work: Work, summary: Summary, *, proof: bool = False) -> Generator[None, None, SummarySums]:
@@ -264,10 +275,18 @@ class RowBlocks:
             off = np.abs(found.moments["moments"] - summary.moments)
             if not off.max(initial=0.0) <= ROUNDING_OF_WEIGHTS * found.moments["sizes"]:
                 c, j = np.unravel_index(int(off.argmax()), off.shape)
+                group = "" if summary.level is not None else f" of class {summary.classes.tolist()[c]!r}"
                 raise ValueError(
-                    f"the blocks had other rows in the first pass than in a later one: column {j} of class "
-                    f"{summary.classes.tolist()[c]!r} added up to {summary.moments[c, j]:.10g}, and to "
+                    f"the blocks had other rows in the first pass than in a later one: column {j}{group} "
+                    f"added up to {summary.moments[c, j]:.10g}, and to "
                     f"{found.moments['moments'][c, j]:.10g}; give blocks that stay the same"
                 )
+            if summary.level is not None:
+                first, later = summary.level * summary.total, found.moments["targets"]
+                if not abs(later - first) <= ROUNDING_OF_WEIGHTS * found.moments["target sizes"]:
+                    raise ValueError(
+                        f"the blocks had other targets in the first pass than in a later one: they added up to "
+                        f"{first:.10g}, and to {later:.10g}; give blocks that stay the same"
+                    )
         assert found.sums is not None
         return found.sums

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap, FeatureMapRows
-from mdlearn.data.labels import check_classes, check_labels
+from mdlearn.data.labels import check_classes, check_labels, check_targets
 from mdlearn.data.rows.arrays import array_as_rows, check_rows, selected_rows
 from mdlearn.data.rows.rows import Rows, steps
 from mdlearn.data.rows.scratch import Room
@@ -20,17 +20,23 @@ ENTRIES = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Row block checked against the summary: rows that count, with their classes and counts."""
+    """Row block checked against the summary: rows that count, with their classes, or targets, and counts."""
 
     X: Rows  # shape (n, d): features, made when they are asked for where a map makes them
-    codes: np.ndarray  # shape (n,), intp: places of their labels among all classes
+    codes: np.ndarray  # shape (n,), intp: places of their labels among all classes; 0 in a regression
     counts: np.ndarray  # shape (n,): sample weight times class weight
     number: int  # which one of the source's blocks
+    targets: np.ndarray | None = None  # shape (n,): numbers to be met, in a regression
 
     @property
     def total(self) -> float:
         """Sum of the counts."""
         return float(self.counts.sum())
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Targets of the rows, or places of their classes, shape (n,)."""
+        return self.codes if self.targets is None else self.targets
 
 
 class SummarySums(dict[str, Any]):
@@ -50,7 +56,7 @@ class SummarySums(dict[str, Any]):
 class Summary:
     """Summary of row blocks: results of the first pass."""
 
-    classes: np.ndarray  # shape (k,): sorted labels of rows that count
+    classes: np.ndarray  # shape (k,): sorted labels of rows that count; none in a regression, where k is 1 below
     n_rows: int  # rows given, those of weight 0 included
     width: int  # columns d
     dtype: np.dtype[Any]  # float32 when all blocks are, else float64
@@ -59,6 +65,7 @@ class Summary:
     totals: np.ndarray  # shape (k,): sums of the counts by class
     moments: np.ndarray  # shape (k, n): sums of counts times features by class
     mapping: FeatureMap | None = None  # what makes n features of a row; None: its d columns are the features
+    level: float | None = None  # mean of the targets of a regression
 
     @property
     def total(self) -> float:
@@ -70,13 +77,18 @@ class Summary:
         """n."""
         return int(self.moments.shape[1])
 
+    @property
+    def n_sums(self) -> int:
+        """Number of the classes that sums are made over; one in a regression."""
+        return int(self.totals.shape[0])
+
     def mapped(self, mapping: FeatureMap, moments: np.ndarray) -> Summary:
         """Return this summary with features that a map makes, and their sums."""
         return replace(self, mapping=mapping, moments=moments)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays of this summary by name, for a file; without the map, which is made again."""
-        rest = ("names", "mapping")
+        rest = ("names", "mapping", *(["level"] if self.level is None else []))
         found = {one.name: np.asarray(getattr(self, one.name)) for one in fields(self) if one.name not in rest}
         found["dtype"] = np.empty(0, dtype=self.dtype)
         return found if self.names is None else found | {"names": np.array(self.names)}
@@ -88,6 +100,7 @@ class Summary:
         numbers = {name: int(found[name]) for name in ("n_rows", "width")}
         rest = {name: found[name] for name in ("classes", "factors", "totals", "moments")}
         given: dict[str, Any] = {**rest, **numbers, "dtype": found["dtype"].dtype, "names": names}
+        given["level"] = float(found["level"]) if "level" in found else None
         return cls(**given)
 
 
@@ -98,7 +111,10 @@ def block_checked_by_summary(block: tuple[Any, ...], summary: Summary, number: i
     rows = array_as_rows(block[0])
     if rows.shape[1] != summary.width:
         raise ValueError(f"a block has {rows.shape[1]} columns, and the first one {summary.width}")
-    labels, weights = np.asarray(block[1]), _weights_in_summary(block, rows.shape[0])
+    weights = _weights_in_summary(block, rows.shape[0])
+    if summary.level is not None:
+        return _block_of_targets(rows, check_targets(block[1], rows.shape[0]), weights, summary, number)
+    labels = np.asarray(block[1])
     if labels.dtype.kind == "O" or labels.shape != weights.shape:
         classes, codes = check_labels(block[1], rows.shape[0])
         labels = classes[codes]
@@ -111,8 +127,25 @@ def block_checked_by_summary(block: tuple[Any, ...], summary: Summary, number: i
         return None
     if used.shape[0] < counts.shape[0]:
         rows, places, counts = selected_rows(rows, used), places[used], counts[used]
-    made = rows if summary.mapping is None else FeatureMapRows(rows, summary.mapping)
-    return Block(made, places, counts, number)
+    return Block(_rows_by_summary(rows, summary), places, counts, number)
+
+
+def _block_of_targets(
+    rows: Rows, targets: np.ndarray, weights: np.ndarray, summary: Summary, number: int
+) -> Block | None:
+    """Block of a regression, of its rows that count; None where there is none."""
+    used = np.flatnonzero(weights > 0)
+    if not used.shape[0]:
+        return None
+    if used.shape[0] < weights.shape[0]:
+        rows, targets, weights = selected_rows(rows, used), targets[used], weights[used]
+    codes = np.zeros(used.shape[0], dtype=np.intp)
+    return Block(_rows_by_summary(rows, summary), codes, weights, number, targets)
+
+
+def _rows_by_summary(rows: Rows, summary: Summary) -> Rows:
+    """Features of the rows of a block, which a map makes where the summary has one."""
+    return rows if summary.mapping is None else FeatureMapRows(rows, summary.mapping)
 
 
 def n_rows_for_summary(X: Any) -> int:
@@ -151,11 +184,15 @@ class Census:
         names = validated_column_names(block[0])
         return cls(classes, *rows.shape, rows.dtype, names, mine.sum(axis=0), rows.adjoint(mine).T)
 
-    def __add__(self, other: Census) -> Census:
+    def check_width(self, other: Census) -> None:
+        """ValueError where another block has another number of columns."""
         if self.width != other.width:
             raise ValueError(
                 f"a block has {other.width} columns and an earlier one {self.width}; give the same columns"
             )
+
+    def __add__(self, other: Census) -> Census:
+        self.check_width(other)
         numbers = [one.classes.dtype.kind in "biuf" for one in (self, other)]
         if numbers[0] != numbers[1]:
             raise TypeError("labels of some blocks are numbers and of others are not; use one type")
@@ -183,6 +220,39 @@ class Census:
         moments = self.moments[used] * factors[used, None]
         kept = classes[used], self.rows, self.width, self.dtype, self.names, factors[used]
         return Summary(*kept, totals[used], moments)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetCensus(Census):
+    """Census of some row blocks of a regression: there are no classes, all rows are summed as one."""
+
+    level: float = 0.0  # sum of counts times targets
+
+    @classmethod
+    def of(cls, block: tuple[Any, ...]) -> TargetCensus | None:
+        """Check and count a block; None where it has no rows."""
+        if not n_rows_for_summary(block[0]):
+            return None
+        rows = check_rows(block[0])
+        targets, weights = check_targets(block[1], rows.shape[0]), _weights_in_summary(block, rows.shape[0])
+        sums = np.array([weights.sum()]), rows.adjoint(weights[:, None]).T
+        names = validated_column_names(block[0])
+        return cls(np.empty(0), *rows.shape, rows.dtype, names, *sums, level=float(weights @ targets))
+
+    def __add__(self, other: Census) -> TargetCensus:
+        assert isinstance(other, TargetCensus)
+        self.check_width(other)
+        sums = self.totals + other.totals, self.moments + other.moments
+        numbers = self.rows + other.rows, self.width, np.result_type(self.dtype, other.dtype)
+        return TargetCensus(self.classes, *numbers, self.names, *sums, level=self.level + other.level)
+
+    def summary(self, class_weight: Any) -> Summary:
+        """Make a summary; ValueError where no row counts."""
+        total = float(self.totals[0])
+        if not total > 0:
+            raise ValueError("the blocks have no row of positive weight; a regression needs at least one")
+        kept = self.classes, self.rows, self.width, self.dtype, self.names, np.ones(1)
+        return Summary(*kept, self.totals, self.moments, level=self.level / total)
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,7 +74,7 @@ class BlockEngine(ABC):
     def zero(self, t: int) -> tuple[float, float, np.ndarray]:
         """The candidate w = 0 of a problem, with multipliers 0."""
         columns = [self.form.columns[j] for j in self.groups[t]]
-        value, floor = sum(one.column.at_zero for one in columns), sum(one.column.bound_at_zero for one in columns)
+        value, floor = sum(one.at_zero for one in columns), sum(one.bound_at_zero for one in columns)
         return value, floor, np.zeros((len(columns), self.form.size))
 
     def judged(self, found: list[list[Candidate]]) -> tuple[list[Certificate], np.ndarray]:
@@ -111,8 +111,9 @@ class BlockEngineState:
 
     @staticmethod
     def at_zero(form: StreamedForm, q: int) -> dict[str, np.ndarray]:
-        """Begin at w = 0."""
-        points = {name: np.zeros((len(form.columns), form.size)) for name in ("W", "P", "best_W")}
+        """Begin at w = 0, a free bias of a regression at the mean target."""
+        points = {name: np.zeros((len(form.columns), form.size)) for name in ("P", "best_W")}
+        points["W"] = form.first_coefficients()
         infinite = {"best": math.inf, "lower": -math.inf, "gap": math.inf}
         numbers = {"length": 1.0, "value": math.nan, "strict": 1.0, **infinite}
         each = {name: np.full(q, x) for name, x in numbers.items()}

@@ -23,7 +23,7 @@ from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary, SummarySums
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.rounding import to_type
-from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, cholesky_solve
 from mdlearn.solvers.common.primal_dual import PrimalDualOnRows
 from mdlearn.solvers.interior_point.central_path import CentralPath
@@ -39,7 +39,7 @@ from mdlearn.streaming.sums.certificate import (
 )
 from mdlearn.streaming.sums.multipliers import MOVED, ExactMultipliers, MultiplierSource
 from mdlearn.streaming.sums.pass_sums import GatherPass, GatherPassRows, LinePass, PointPass, column_pass_sums
-from mdlearn.streaming.sums.streamed_form import KINK_REACH, StreamedForm
+from mdlearn.streaming.sums.streamed_form import KINK_REACH, StreamedColumn, StreamedForm
 
 MOST_STEPS = 100
 COMPLEMENTARITY_END = 1e-13
@@ -83,7 +83,11 @@ def kink_problem(
     form: StreamedForm, j: int, near: GatherPassRows, Q: np.ndarray, fixed: np.ndarray
 ) -> PrimalDualOnRows:
     """Write the subproblem of a column over rows near a kink; `fixed` is what all others add to the gradient."""
-    column = replace(form.columns[j].column, y=near.y, counts=near.counts)
+    one = form.columns[j]
+    # The mean of all rows is part of `fixed`: that of these alone might outweigh their losses.
+    column = replace(one.column, y=near.y, counts=near.counts, mean=0.0)
+    if one.level is not None:
+        column = replace(column, offset=near.labels)
     features = LinearFeatures(DenseRows(near.X[:, : form.width]))
     whole = MarginForm(features, (column,), form.bias, form.ridge)
     system = RowSystem(whole, column)
@@ -142,7 +146,7 @@ class NewtonState(BlockEngineState):
     def first(cls, form: StreamedForm) -> NewtonState:
         """At w = 0, with kinks rounded so that all rows are within."""
         p, w = len(form.columns), np.zeros(form.size)
-        h = [2.0 * max((abs(t.threshold) for t in one.column.terms), default=0.0) or 2.0 for one in form.columns]
+        h = [one.widest_kink for one in form.columns]
         return cls(
             **cls.at_zero(form, p),
             h=np.array(h),
@@ -252,7 +256,7 @@ class BlockNewton(BlockStepEngine):
         if not np.isfinite(rounded):
             state.mode[j] = DONE
             return
-        self._check_attained(column, value)
+        self._check_attained(one, value)
         H = sums["hessian"] - (column.kappa * column.total) * np.multiply.outer(one.centre, one.centre)
         H[np.diag_indices_from(H)] += self.R
         if self.form.bias == "free":
@@ -265,7 +269,7 @@ class BlockNewton(BlockStepEngine):
         decline = -float(gradient @ step)
         # What rounding costs: the losses less what their multipliers say of them at these margins.
         cost = float(sums["value"] - sums["bound"] + w @ sums["element"]) + column.kappa * float(sums["second"])
-        cost -= column.mean * float(one.centre @ w)
+        cost -= column.mean * one.mean_margin(w)
         estimated = self.form.ridge == 0
         lower = value - max(cost, 0.0) - decline if estimated else bound_of_sums(self.form, j, w, sums)[0]
         if one.kinked:
@@ -288,12 +292,13 @@ class BlockNewton(BlockStepEngine):
             state.P[j] += cholesky_solve(L, sums["drift"]) * (h - state.h[j])
             state.h[j], state.value[j], state.slope[j], state.inside[j] = h, math.nan, math.nan, inside
 
-    def _check_attained(self, column: Column, value: float) -> None:
+    def _check_attained(self, one: StreamedColumn, value: float) -> None:
         """ValueError where an objective without a ridge falls without end, or towards 0 and never gets there."""
-        least = column.at_zero
+        column, least = one.column, one.at_zero
         if self.form.ridge > 0 or not column.terms:
             return
-        if value < -UNBOUNDED_VALUE * least or (column.kappa == 0 and column.mean == 0 and value < VANISHED * least):
+        vanishing = one.level is None and column.kappa == 0 and column.mean == 0  # targets may all be met
+        if value < -UNBOUNDED_VALUE * least or (vanishing and value < VANISHED * least):
             raise ValueError(
                 "without a squared norm in the objective there is no optimum on these row blocks: it falls along a "
                 "direction without end; give the squared norm a positive weight"
@@ -318,13 +323,13 @@ class BlockNewton(BlockStepEngine):
         Q[np.diag_indices_from(Q)] += self.R
         fixed = sums["element"] + one.column.mean * one.centre
         found, beta = yield from minimise_kink_problem(kink_problem(self.form, j, near, Q, fixed), w, float(state.h[j]))
-        alpha = near.y * (one.column.sides @ beta)
+        slope = one.column.sides @ beta
+        alpha = near.y * slope
         e = fixed + alpha @ near.X - (Q @ found - self.R * found)
-        bound, part = (
-            float(sums[name]) + sum(t.bound(b[rows], near.counts[rows]) for t, b in zip(one.column.terms, beta))
-            for name, rows in (("bound", slice(None)), ("part", near.y > 0))
-        )
-        half = sums["half"] + np.where(near.y > 0, alpha, 0.0) @ near.X
+        bound = float(sums["bound"]) + sum(t.bound(b, near.counts) for t, b in zip(one.column.terms, beta))
+        bound += one.bound_by_targets(near.labels, slope) + one.column.mean * (one.level or 0.0)
+        part, portions = one.portions(beta, slope, near.labels, near.y, near.counts, bounds=True)
+        half, part = sums["half"] + portions @ near.X, sums["part"] + part
         variance = 0.5 * float(found @ (Q @ found) - self.R @ (found * found))
         lower = dual_bound_of_sums(self.form, j, found, bound - variance, part, e, half)[0]
         if lower > state.lower[j]:
@@ -350,7 +355,7 @@ class BlockNewton(BlockStepEngine):
         if lower > state.lower[j] or estimate:
             moved = step if estimate else np.zeros_like(w)
             state.lower[j], state.sources[j] = lower, MultiplierSource(w.copy(), moved.copy(), float(state.h[j]))
-        if self.ended(j, onward=falling or (kinked and state.h[j] > LEAST_BAND)):
+        if self.ended(j, onward=falling or (kinked and state.h[j] > LEAST_BAND * self.form.columns[j].unit)):
             state.mode[j] = DONE
 
     def _choose(self, j: int, sums: dict[str, np.ndarray]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Block, Summary, SummarySums
+from mdlearn.forms.losses import Term
 from mdlearn.streaming.sums.multipliers import MOVED, MultiplierSource, no_multipliers, sum_multipliers
 from mdlearn.streaming.sums.pass_sums import add_to_pass_sums, column_pass_sums
 from mdlearn.streaming.sums.streamed_form import StreamedForm
@@ -39,10 +40,11 @@ class CertificatePass:
         out = SummarySums.zeros(p, "value first second")
         if self.multipliers:
             out |= no_multipliers(form, p, "size")
-        for rows, X, codes, counts in form.pieces(block):
+        for rows, X, labels, counts in form.pieces(block):
             Z = form.margins(X, self.held)
             for j, one in enumerate(form.columns):
-                add_to_pass_sums(out, j, one, self.held[j], one.signs(codes) * Z[:, j], counts)
+                z = one.margins(labels, one.signs(labels), Z[:, j])
+                add_to_pass_sums(out, j, one, self.held[j], z, counts)
             if self.multipliers:
                 sum_multipliers(out, form, dict(enumerate(self.multipliers)), block, rows, X)
         return out
@@ -72,8 +74,23 @@ def objective_of_sums(
     one = form.columns[j]
     column, total, first = one.column, one.column.total, float(sums["first"])
     value = 0.5 * float(form.punished @ (w * w)) + float(sums[loss])
-    value -= column.mean * (float(one.centre @ w) + first / total)
+    value -= column.mean * (one.mean_margin(w) + first / total)
     return value + 0.5 * column.kappa * (float(sums["second"]) - first * first / total)
+
+
+def form_with_targets_at_zero(form: StreamedForm, sums: SummarySums) -> StreamedForm:
+    """Form of a regression with its streamed certificate of w = 0, from the sums of a `CertificatePass` there.
+
+    Multipliers 0 make a bound unless a mean pulls at them.
+    """
+    (one,), mine = form.columns, column_pass_sums(sums, 0)
+    column = one.column
+    floor = sum(float(term.bound(np.zeros(1), column.counts)) for term in column.terms)
+    away = 0.0 if form.bias == "free" else one.level or 0.0
+    spread = math.hypot(math.sqrt(float(mine["second"]) / column.total), away)
+    value = objective_of_sums(form, 0, np.zeros(form.size), mine)
+    known = value, -math.inf if column.mean > 0 else floor, spread
+    return replace(form, columns=(replace(one, zero=known),))
 
 
 def bound_of_sums(
@@ -85,22 +102,23 @@ def bound_of_sums(
     variance = 0.5 * column.kappa * (float(sums[f"{which}second"]) - first * first / column.total)
     # Multipliers of the variance add up to 0.
     element = sums[f"{which}element"] + column.kappa * first * one.centre
-    bound, part = float(sums[f"{which}bound"]), float(sums[f"{which}part"])
-    return dual_bound_of_sums(form, j, w, bound - variance, part, element, sums[f"{which}half"])
+    bound = float(sums[f"{which}bound"]) + column.kappa * first * (one.level or 0.0)
+    return dual_bound_of_sums(form, j, w, bound - variance, sums[f"{which}part"], element, sums[f"{which}half"])
 
 
 def dual_bound_of_sums(
-    form: StreamedForm, j: int, w: np.ndarray, value: float, part: float, e: np.ndarray, half: np.ndarray
+    form: StreamedForm, j: int, w: np.ndarray, value: float, part: np.ndarray, e: np.ndarray, half: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Dual value in a streamed certificate, from sums: a lower bound in units of the form, and its element.
 
     With a free bias and a ridge, alphas have to add up to 0. Multipliers of a variance make up for what they lack, and
-    their value is exact. Without one, those of a class are scaled by s <= 1: a concave function of s is at least what
-    lies between its values at 0 and 1. So what passes find on their way is what a certificate finds again.
+    their value is exact. Without one, those of a class are scaled by s <= 1, in a regression those of one side: a
+    concave function of s is at least what lies between its values at 0 and 1. So what passes find on their way is what
+    a certificate finds again.
 
-    `j`: the column; `w` (shape (size,)): it has the variance's margins; `value`, `part`: what all multipliers say from
-    below but for the ridge's share, and those of the loss where y = +1; `e`, `half` (shape (size,)): sum_i alpha_i
-    x'_i, of all rows, and the part of the loss's multipliers of those with y = +1.
+    `j`: the column; `w` (shape (size,)): it has the variance's margins; `value`, `part` (shape (q,)): what all
+    multipliers say from below but for the ridge's share, and those of the loss in each of its portions; `e` (shape
+    (size,)), `half` (shape (q, size)): sum_i alpha_i x'_i, of all rows, and the part of these portions.
     """
     one, R, excess = form.columns[j], form.punished, float(e[-1])
     column = one.column
@@ -110,11 +128,17 @@ def dual_bound_of_sums(
         e = e - t * one.turn
     elif form.sided(j) and excess != 0:
         heavy = int(excess > 0)
-        mine = half if heavy else e - half - column.mean * one.centre
+        if one.level is None:
+            mine = half[0] if heavy else e - half[0] - column.mean * one.centre
+            own, counts = float(part[0]) if heavy else value - float(part[0]), column.counts[[1 - heavy]]
+            terms: tuple[Term, ...] = column.terms
+        else:
+            mine, own, counts = half[1 - heavy], float(part[1 - heavy]), column.counts
+            terms = tuple(term for term in column.terms if int(term.side > 0) == heavy)
         less = excess / float(mine[-1]) if mine[-1] != 0 else math.inf
         if not 0 <= less <= 1:
             return -math.inf, e
-        zero = sum(term.bound(np.zeros(1), column.counts[[1 - heavy]]) for term in column.terms)
-        value += less * (zero - (part if heavy else value - part))
+        zero = sum(term.bound(np.zeros(1), counts) for term in terms)
+        value += less * (zero - own)
         e = e - less * mine
     return value - 0.5 * float(R @ (e * e)), e

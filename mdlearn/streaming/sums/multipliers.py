@@ -53,7 +53,9 @@ MultiplierSources = Mapping[int, MultiplierSource]
 
 def no_multipliers(form: StreamedForm, p: int, *names: str) -> SummarySums:
     """Sums of a pass to which `sum_multipliers` has added nothing; `names`: further ones of the size of the columns."""
-    found = SummarySums.zeros(p, "bound part first second", **dict.fromkeys(("element", "half", *names), (form.size,)))
+    q = form.columns[0].n_portions
+    shapes = {"part": (q,), **dict.fromkeys(("element", *names), (form.size,)), "half": (q, form.size)}
+    found = SummarySums.zeros(p, "bound first second", **shapes)
     return SummarySums({MOVED + name: values for name, values in found.items()})
 
 
@@ -61,25 +63,27 @@ def sum_multipliers(
     out: SummarySums, form: StreamedForm, sources: MultiplierSources, block: Block, rows: slice, X: ScratchPiece
 ) -> None:
     """Add the bounds of multipliers to the sums of a pass; for "size", what the terms of their elements are in size."""
-    codes, counts, p = block.codes[rows], block.counts[rows], len(sources)
+    labels, counts, p, q = block.labels[rows], block.counts[rows], len(sources), form.columns[0].n_portions
     Z = form.margins(X, np.array([made.W for made in sources.values()] + [made.P for made in sources.values()]))
-    A, sizes = np.empty((counts.shape[0], 2 * p)), np.empty((counts.shape[0], p))
+    A, sizes = np.empty((counts.shape[0], (1 + q) * p)), np.empty((counts.shape[0], p))
     for i, (k, made) in enumerate(sources.items()):
         one = form.columns[k]
-        column, y = one.column, one.signs(codes)
-        z, dz = y * Z[:, i], y * Z[:, p + i]
+        column, y = one.column, one.signs(labels)
+        z, dz = one.margins(labels, y, Z[:, i]), y * Z[:, p + i]
         exact = None if made.exact is None else made.exact.within(block.number, rows)
-        found = streamed_losses(column.terms, z, counts, made.h, dz, made.dh, exact, y > 0 if form.sided(k) else None)
-        centred = z + dz - float(one.centre @ (made.W + made.P))
+        found = streamed_losses(column.terms, z, counts, made.h, dz, made.dh, exact)
+        part, portions = one.portions(found.beta, found.slope, labels, y, counts, bounds=form.sided(k))
+        centred = z + dz - one.mean_margin(made.W + made.P)
         weighted, pull = counts * centred, column.mean / column.total * counts
-        for name, value in (("bound", found.bound), ("part", found.part), ("first", weighted.sum())):
+        pushed = found.slope - column.kappa * weighted + pull
+        bound = found.bound + one.bound_by_targets(labels, pushed)
+        for name, value in (("bound", bound), ("part", part), ("first", weighted.sum())):
             out[MOVED + name][i] += value
         out[MOVED + "second"][i] += weighted @ centred
-        A[:, i] = y * (found.slope - column.kappa * weighted + pull)
-        A[:, p + i] = np.where(y > 0, found.slope, 0.0)
+        A[:, i], A[:, p + i :: p] = y * pushed, portions.T
         sizes[:, i] = np.abs(found.slope) + np.abs(column.kappa * weighted) + pull
     both = form.adjoint(X, A)
     out[MOVED + "element"] += both[:p]
-    out[MOVED + "half"] += both[p:]
+    out[MOVED + "half"] += both[p:].reshape(q, p, form.size).swapaxes(0, 1)
     if MOVED + "size" in out:
         out[MOVED + "size"] += form.sizes(X, sizes)

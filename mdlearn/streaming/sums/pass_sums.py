@@ -20,7 +20,7 @@ def add_to_pass_sums(
     out: SummarySums, i: int, one: StreamedColumn, w: np.ndarray, z: np.ndarray, counts: np.ndarray
 ) -> np.ndarray:
     """Add the losses and moments at margins z of w to the sums of a pass; return z less its mean."""
-    centred = z - float(one.centre @ w)
+    centred = z - one.mean_margin(w)
     weighted = counts * centred
     out["value"][i] += sum(term.value(z, counts) for term in one.column.terms)
     out["first"][i] += weighted.sum()
@@ -44,32 +44,36 @@ class PointPass:
     def __call__(self, block: Block) -> SummarySums:
         """Sums over a block, all but the square with the columns first."""
         form, p, n = self.form, len(self.places), self.form.size
-        vectors = dict.fromkeys(("element", "drift", "half"), (n,))
-        out = SummarySums.zeros(p, "value rounded bound part first second inside", hessian=(n, n), **vectors)
+        q = form.columns[0].n_portions
+        shapes = {"element": (n,), "drift": (n,), "half": (q, n), "part": (q,), "hessian": (n, n)}
+        out = SummarySums.zeros(p, "value rounded bound first second inside", **shapes)
         if self.sources:
             out |= no_multipliers(form, p)
         if self.squared:
             out["square"] = np.zeros((n, n))
-        for rows, X, codes, counts in form.pieces(block):
+        for rows, X, labels, counts in form.pieces(block):
             if self.squared:
                 form.add_square(out["square"], X, counts)
             Z = form.margins(X, self.W)
-            A = np.empty((counts.shape[0], 3 * p))
+            A = np.empty((counts.shape[0], (2 + q) * p))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
-                column, y = one.column, one.signs(codes)
-                z = y * Z[:, j]
-                found = streamed_losses(column.terms, z, counts, self.h[j], some=y > 0 if form.sided(k) else None)
+                column, y = one.column, one.signs(labels)
+                z = one.margins(labels, y, Z[:, j])
+                found = streamed_losses(column.terms, z, counts, self.h[j])
+                part, portions = one.portions(found.beta, found.slope, labels, y, counts, bounds=form.sided(k))
                 centred = add_to_pass_sums(out, j, one, self.W[j], z, counts)
-                for name in ("inside", "rounded", "bound", "part"):
-                    out[name][j] += getattr(found, name)
-                A[:, j] = y * (found.slope - column.kappa * counts * centred + (column.mean / column.total) * counts)
-                A[:, p + j] = y * found.drift
-                A[:, 2 * p + j] = np.where(y > 0, found.slope, 0.0)
+                pushed = found.slope - column.kappa * counts * centred + (column.mean / column.total) * counts
+                bound = found.bound + one.bound_by_targets(labels, pushed)
+                given = {"inside": found.inside, "rounded": found.rounded, "bound": bound, "part": part}
+                for name, value in given.items():
+                    out[name][j] += value
+                A[:, j], A[:, p + j], A[:, 2 * p + j :: p] = y * pushed, y * found.drift, portions.T
                 form.add_square(out["hessian"][j], X, found.bend + column.kappa * counts)
             summed = form.adjoint(X, A)
-            for i, name in enumerate(("element", "drift", "half")):
+            for i, name in enumerate(("element", "drift")):
                 out[name] += summed[i * p : (i + 1) * p]
+            out["half"] += summed[2 * p :].reshape(q, p, n).swapaxes(0, 1)
             if self.sources:
                 sum_multipliers(out, form, self.sources, block, rows, X)
         return out
@@ -93,13 +97,13 @@ class LinePass:
         """Slopes of the losses at all lengths, and the moments that the variance's slope is made of."""
         form, p = self.form, len(self.places)
         out = SummarySums.zeros(p, "", slopes=self.lengths.shape, moments=(2,))
-        for _, X, codes, counts in form.pieces(block):
+        for _, X, labels, counts in form.pieces(block):
             Z = form.margins(X, np.vstack([self.W, self.P]))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
-                y = one.signs(codes)
-                z, dz = y * Z[:, j], y * Z[:, p + j]
-                centred, change = z - float(one.centre @ self.W[j]), dz - float(one.centre @ self.P[j])
+                y = one.signs(labels)
+                z, dz = one.margins(labels, y, Z[:, j]), y * Z[:, p + j]
+                centred, change = z - one.mean_margin(self.W[j]), dz - float(one.centre @ self.P[j])
                 weighted = counts * change
                 out["moments"][j] += [weighted @ centred, weighted @ change]
                 for i, length in enumerate(self.lengths):
@@ -112,11 +116,12 @@ class LinePass:
 class GatherPassRows:
     """Rows near a kink that a pass gathers beside its sums, block after block.
 
-    `y`, `counts` of shape (N,); `block`, `row` (shape (N,), int): where they are.
+    `y`, `labels`, `counts` of shape (N,); `block`, `row` (shape (N,), int): where they are.
     """
 
     X: np.ndarray  # shape (N, size): rows, with the constant of a bias
     y: np.ndarray
+    labels: np.ndarray
     counts: np.ndarray
     block: np.ndarray
     row: np.ndarray
@@ -140,34 +145,45 @@ class GatherPass:
     reach: np.ndarray  # shape (p,)
 
     def __call__(self, block: Block) -> SummarySums:
-        """Near rows; for the others bound and element; value and moments of all, and the variance's matrix."""
+        """Near rows; for the others bound and element; value and moments of all, and the variance's matrix.
+
+        What targets add to bound and element by the variance, whatever the coefficients are, is that of all rows.
+        """
         form, p, n = self.form, len(self.places), self.form.size
-        out = SummarySums.zeros(p, "value first second bound part", element=(n,), half=(n,), spread=(n, n))
+        q = form.columns[0].n_portions
+        shapes = {"part": (q,), "element": (n,), "half": (q, n), "spread": (n, n)}
+        out = SummarySums.zeros(p, "value first second bound", **shapes)
         near: list[list[GatherPassRows]] = [[] for _ in self.places]
-        for rows, X, codes, counts in form.pieces(block):
+        for rows, X, labels, counts in form.pieces(block):
             Z = form.margins(X, self.W)
-            A = np.empty((counts.shape[0], 2 * p))
+            A = np.empty((counts.shape[0], (1 + q) * p))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
-                column, terms, y = one.column, one.column.terms, one.signs(codes)
-                z = y * Z[:, j]
+                column, terms, y = one.column, one.column.terms, one.signs(labels)
+                z = one.margins(labels, y, Z[:, j])
                 add_to_pass_sums(out, j, one, self.W[j], z, counts)
                 away = np.min([np.abs(z - t.threshold) for t in terms], axis=0)
                 inside = np.flatnonzero(away <= self.reach[j])
                 rest = counts.copy()
                 rest[inside] = 0.0
-                found = streamed_losses(terms, z, rest, self.reach[j], some=y > 0 if form.sided(k) else None)
-                out["bound"][j] += found.bound
-                out["part"][j] += found.part
-                A[:, j], A[:, p + j] = y * found.slope, np.where(y > 0, found.slope, 0.0)
+                found = streamed_losses(terms, z, rest, self.reach[j])
+                part, portions = one.portions(found.beta, found.slope, labels, y, rest, bounds=form.sided(k))
+                out["bound"][j] += found.bound + one.bound_by_targets(labels, found.slope)
+                out["part"][j] += part
+                A[:, j], A[:, p + j :: p] = y * found.slope, portions.T
+                if one.level is not None and column.kappa > 0:
+                    off = labels - one.level
+                    A[:, j] += column.kappa * counts * off
+                    out["bound"][j] += 0.5 * column.kappa * float(counts @ (off * off))
                 places = np.full(inside.shape[0], block.number), rows.start + inside
-                near[j].append(GatherPassRows(form.extended(X.dense(inside)), y[inside], counts[inside], *places))
+                held = form.extended(X.dense(inside)), y[inside], labels[inside], counts[inside]
+                near[j].append(GatherPassRows(*held, *places))
                 if column.kappa > 0:
                     R = form.extended(X.dense(slice(None))) * y[:, None] - one.centre
                     R *= np.sqrt(column.kappa * counts)[:, None]
                     out["spread"][j] += R.T @ R
             both = form.adjoint(X, A)
             out["element"] += both[:p]
-            out["half"] += both[p:]
+            out["half"] += both[p:].reshape(q, p, n).swapaxes(0, 1)
         out |= {f"near {j}": GatherPassRows.joined(parts) for j, parts in enumerate(near)}
         return out

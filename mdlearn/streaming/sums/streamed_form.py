@@ -10,12 +10,13 @@ R w' - e (R: 1 where a coefficient is punished), and for a ridge of 1::
 
     D = sum_ti bound_t(beta_ti) - kappa/2 sum_i c_i (z_i - mean z)^2 - 1/2 |e|^2
 
-is a lower bound of the objective (the dual of SPEC section 2), with e = 0 in a free bias's place.
+is a lower bound of the objective (the dual of SPEC section 2), with e = 0 in a free bias's place. In a
+regression y_i is 1 and z_i is f_i less a target t_i; sum_i alpha_i t_i is part of D then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,7 @@ from mdlearn.data.row_blocks.summary import Block, Summary
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.rows.scratch import Room, ScratchPiece
 from mdlearn.forms.losses import Term, Terms
-from mdlearn.forms.margin import Column
+from mdlearn.forms.margin import Column, check_bounded_in_bias
 
 KINK_REACH = 2.0
 """Rows within this many half widths of a kink may change sides when it is rounded no more."""
@@ -57,14 +58,85 @@ class StreamedColumn:
     """Column of a streamed form: one binary problem."""
 
     positive: int  # place of the class whose sign is +1
-    column: Column  # weights and terms, over two rows that stand for the two signs
+    column: Column  # weights and terms, over rows that stand for those of each sign
     centre: np.ndarray  # shape (n,): sum_i c_i y_i x'_i / m: its product with coefficients is the mean margin
     # shape (n,): sum_i c_i y_i (y_i - mean y) x'_i: what multipliers c (y - mean y) of the variance add up to
     turn: np.ndarray
+    level: float | None = None  # mean of the targets of a regression; `labels` of rows are their targets then
+    # of a regression: objective and lower bound at w = 0, and size of the residuals where steps begin
+    zero: tuple[float, float, float] | None = None
 
-    def signs(self, codes: np.ndarray) -> np.ndarray:
-        """+1 for rows of its class, -1 for all others."""
-        return np.where(codes == self.positive, 1.0, -1.0)
+    def signs(self, labels: np.ndarray) -> np.ndarray:
+        """+1 for rows of its class, -1 for all others; in a regression ones."""
+        if self.level is not None:
+            return np.ones(labels.shape[0])
+        return np.where(labels == self.positive, 1.0, -1.0)
+
+    def margins(self, labels: np.ndarray, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """z at decision values: y f, in a regression f less the targets."""
+        return y * f if self.level is None else f - labels
+
+    def mean_margin(self, w: np.ndarray) -> float:
+        """Mean of z at coefficients, from sums of the first pass."""
+        return float(self.centre @ w) - (0.0 if self.level is None else self.level)
+
+    def bound_by_targets(self, labels: np.ndarray, alpha: np.ndarray) -> float:
+        """Share of the targets in a lower bound from multipliers of z: sum_i alpha_i t_i; 0 without targets."""
+        return 0.0 if self.level is None else float(alpha @ labels)
+
+    @property
+    def at_zero(self) -> float:
+        """Objective at w = 0."""
+        return self.column.at_zero if self.zero is None else self.zero[0]
+
+    @property
+    def bound_at_zero(self) -> float:
+        """Lower bound of the objective from multipliers 0."""
+        return self.column.bound_at_zero if self.zero is None else self.zero[1]
+
+    @property
+    def unit(self) -> float:
+        """Size of margins: 1 for signs, as thresholds are; that of the first residuals in a regression."""
+        return 1.0 if self.zero is None else self.zero[2] or 1.0
+
+    @property
+    def widest_kink(self) -> float:
+        """Half width of rounded kinks within which about all rows are where steps begin."""
+        most = max((abs(term.threshold) for term in self.column.terms), default=0.0)
+        return 2.0 * (most if self.zero is None else most + self.zero[2]) or 2.0
+
+    @property
+    def n_portions(self) -> int:
+        """Number of portions of the multipliers that sums are made of on their own, see `portions`."""
+        return 1 if self.level is None else 2
+
+    def portions(
+        self,
+        beta: Iterable[np.ndarray],
+        slope: np.ndarray,
+        labels: np.ndarray,
+        y: np.ndarray,
+        counts: np.ndarray,
+        *,
+        bounds: bool,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Portions of the loss's multipliers that may be made less to meet the condition of a free bias.
+
+        One portion for signs: those of rows with y = +1. In a regression two: those of terms of either side. Returns
+        what they say from below, shape (q,), zeros unless `bounds` are asked for; and their shares of the `slope` that
+        all of them make, shape (q, n).
+        """
+        terms = self.column.terms
+        if self.level is None:
+            some = y > 0
+            told = sum(t.bound(mine[some], counts[some]) for t, mine in zip(terms, beta)) if bounds else 0.0
+            return np.array([told]), np.where(some, slope, 0.0)[None]
+        part, alpha = np.zeros(2), np.zeros((2, y.shape[0]))
+        for term, mine in zip(terms, beta):
+            i = int(term.side < 0)
+            alpha[i] += term.side * mine
+            part[i] += term.bound(mine, counts) + term.side * float(mine @ labels) if bounds else 0.0
+        return part, alpha
 
     @property
     def kinked(self) -> bool:
@@ -86,9 +158,9 @@ class StreamedForm:
 
     @classmethod
     def of(cls, terms: Terms, summary: Summary, bias: str) -> StreamedForm:
-        """The form of an objective's terms: one column for two classes, one per class against the rest for more."""
+        """Write an objective's terms: one column for two classes or targets, one per class against the rest else."""
         k = summary.classes.shape[0]
-        columns = []
+        columns = [] if summary.level is None else [_column_of_targets(terms, summary, summary.level, bias)]
         for positive in [1] if k == 2 else range(k):
             mine, total = summary.totals[positive], summary.total
             column = Column(
@@ -115,15 +187,26 @@ class StreamedForm:
             R[-1] = 0.0
         return R
 
+    def first_coefficients(self) -> np.ndarray:
+        """Where steps begin, shape (p, size): at 0; in a regression with a free bias, that is the mean target."""
+        W = np.zeros((len(self.columns), self.size))
+        if self.bias == "free":
+            W[:, -1] = [one.level or 0.0 for one in self.columns]
+        return W
+
     def sided(self, j: int) -> bool:
-        """Whether the condition of a free bias is met by multipliers of the loss: by less of one class's."""
-        return self.bias == "free" and self.ridge > 0 and self.columns[j].column.kappa == 0
+        """Whether the condition of a free bias is met by multipliers of the loss: by less of one portion.
+
+        A variance of margins of both signs meets it, one of residuals does not.
+        """
+        one = self.columns[j]
+        return self.bias == "free" and self.ridge > 0 and (one.column.kappa == 0 or one.level is not None)
 
     def pieces(self, block: Block) -> Iterator[tuple[slice, ScratchPiece, np.ndarray, np.ndarray]]:
-        """Yield the rows of a block that are worked on at once: where they are, features, codes and counts."""
+        """Yield the rows of a block that are worked on at once: where they are, features, labels and counts."""
         room, n = Room(), max(1, ENTRIES_PER_PIECE // self.width, min(FEW_ROWS, 8 * ENTRIES_PER_PIECE // self.width))
         for rows in steps(block.counts.shape[0], n):
-            yield rows, block.X.piece(rows, room), block.codes[rows], block.counts[rows]
+            yield rows, block.X.piece(rows, room), block.labels[rows], block.counts[rows]
 
     def margins(self, P: ScratchPiece, W: np.ndarray) -> np.ndarray:
         """Decision values of some rows, shape (n, columns of W)."""
@@ -156,18 +239,29 @@ class StreamedForm:
             H[d, d] += weights.sum()
 
 
+def _column_of_targets(terms: Terms, summary: Summary, level: float, bias: str) -> StreamedColumn:
+    """Column of a regression in a streamed form; what is known at w = 0 takes a pass of its own."""
+    total = summary.total
+    loss = Column(np.ones(1), np.array([total]), terms.variance, terms.mean, terms.loss, offset=np.array([level]))
+    check_bounded_in_bias(bias, (loss,))
+    centre = summary.moments[0] / total
+    if bias != "none":
+        centre = np.append(centre, 1.0)
+    return StreamedColumn(0, loss, centre, np.zeros(centre.shape), level)
+
+
 @dataclass(frozen=True, eq=False)
 class StreamedLosses:
     """Losses of a streamed form's column at some margins.
 
-    `rounded`, `bound`, `part`: sum of the losses with rounded kinks, and what the multipliers say from below, all and
-    those of some rows; `slope`, `bend`, `drift` (shape (n,)): sum_t side_t beta_t, the second derivative, and what the
+    `rounded`, `bound`: sum of the losses with rounded kinks, and what the multipliers `beta` of all terms say from
+    below; `slope`, `bend`, `drift` (shape (n,)): sum_t side_t beta_t, the second derivative, and what the
     slope changes by per unit of h.
     """
 
     rounded: float
     bound: float
-    part: float
+    beta: list[np.ndarray]
     slope: np.ndarray
     bend: np.ndarray
     drift: np.ndarray
@@ -182,16 +276,14 @@ def streamed_losses(
     dz: np.ndarray | None = None,
     dh: float = 0.0,
     exact: tuple[np.ndarray, np.ndarray] | None = None,
-    some: np.ndarray | None = None,
 ) -> StreamedLosses:
     """Evaluate all loss terms of a streamed form's column.
 
     `z`, `counts` of shape (n,); `h`: half the width of what is rounded about a kink; `dz` (shape (n,), optional):
     multipliers are moved along the second derivatives by this, and kept within their bounds; `dh`: and along their
-    derivative in h by this; `exact`: multipliers of some rows, shape (T, len(places)), in place of slopes; `some`
-    (shape (n,), bool, optional): the rows of `part`.
+    derivative in h by this; `exact`: multipliers of some rows, shape (T, len(places)), in place of slopes.
     """
-    rounded = bound = part = 0.0
+    rounded, bound, found = 0.0, 0.0, list[np.ndarray]()
     slope, bend, drift, inside = np.zeros_like(z), np.zeros_like(z), np.zeros_like(z), 0
     for t, term in enumerate(terms):
         if term.kind == "hinge":
@@ -213,7 +305,7 @@ def streamed_losses(
         if exact is not None:
             beta[exact[0]] = exact[1][t]
         bound += term.bound(beta, counts)
-        part += 0.0 if some is None else term.bound(beta[some], counts[some])
+        found.append(beta)
         slope += term.side * beta
         bend += curve
-    return StreamedLosses(rounded, bound, part, slope, bend, drift, inside)
+    return StreamedLosses(rounded, bound, found, slope, bend, drift, inside)
