@@ -313,14 +313,17 @@ def validate_precomputed_gram(G: np.ndarray) -> None:
     # Products in float32 need not round (i, j) and (j, i) alike.
     rounding = max(1e-8, 8.0 * float(np.finfo(G.dtype).eps))
     for start in range(0, G.shape[0], 512):
-        block = G[start : start + 512]
-        apart = np.abs(block - G[:, start : start + 512].T)
-        if apart.max() > rounding * max(scale, float(np.abs(block).max())):
-            i, j = np.unravel_index(int(apart.argmax()), apart.shape)
-            raise ValueError(
-                "the precomputed kernel matrix is not symmetric; give K with K[i, j] = k(x_i, x_j), which row "
-                f"{start + int(i)}, column {int(j)} is not"
-            )
+        rows = slice(start, start + 512)
+        for first in range(0, start + 1, 512):
+            columns = slice(first, first + 512)
+            apart = G[rows, columns] - G[columns, rows].T
+            most = float(np.abs(apart, out=apart).max())
+            if most > rounding * scale and most > rounding * float(np.abs(G[rows]).max()):
+                i, j = np.unravel_index(int(apart.argmax()), apart.shape)
+                raise ValueError(
+                    "the precomputed kernel matrix is not symmetric; give K with K[i, j] = k(x_i, x_j), which row "
+                    f"{start + int(i)}, column {first + int(j)} is not"
+                )
 
 
 def check_number(
