@@ -45,8 +45,11 @@ cdef enum:
 cdef class Ascent:
     cdef double[:, ::1] records
     cdef double[::1] w
+    cdef const double[::1] centre
+    cdef double[::1] margins
     cdef long long[::1] order, free
-    cdef double kink, border, norm
+    cdef double kink, border, norm, mean, rate, lift
+    cdef bint fresh
     cdef uint64_t state
     cdef public double tau, along, lazy
     cdef readonly double loss, gain
@@ -94,14 +97,14 @@ cdef inline double best(double* r, double slope, double curvature) noexcept nogi
 
 cdef inline double move_both(Ascent p, double* r, double* g, bint whole) noexcept nogil:
     """Ascend along both multipliers of a row; set its slope g, and return the new one of the loss."""
-    cdef double square = r[CURVATURE] - r[SOFTNESS], gs, weight, cross, n, ratio, left, new, worth, ds
+    cdef double square = r[CURVATURE] - r[SOFTNESS], gs, weight, cross, n, ratio, left, new, worth, ds, t
     g[0] -= p.tau * r[SHIFT]
     if r[INVERSE] == 0.0:
         return best(r, g[0] - r[SOFTNESS] * r[BETA], r[CURVATURE])
     gs, weight = p.along + p.tau * p.norm + g[0] - p.kink, 0.5 / r[INVERSE]
     if whole:
         p.loss += weight * gs * gs
-    gs -= r[SPREAD] * r[INVERSE]
+    gs -= r[SPREAD] * r[INVERSE] - p.lift
     worth = weight * gs * gs
     cross = square - r[SHIFT]
     # Both differences are positive, but for the rounding of long rows.
@@ -115,7 +118,8 @@ cdef inline double move_both(Ascent p, double* r, double* g, bint whole) noexcep
         p.tau -= ds
         p.along += (ds + new - r[BETA]) * r[SHIFT]
     if whole:
-        p.gain -= 0.5 * r[INVERSE] * r[SPREAD] * r[SPREAD]
+        t = r[SPREAD] * r[INVERSE] - p.lift
+        p.gain -= weight * t * t
     else:
         p.rest += worth
     return new
@@ -157,13 +161,22 @@ cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole)
 
 cdef inline void look_at(Ascent p, double* r, Py_ssize_t i, double f) noexcept nogil:
     """Add up what a row contributes at the product f of u and x; it is free where that is much, or between bounds."""
-    cdef double g = p.kink - r[LABEL] * f, beta = r[BETA]
+    cdef double g = p.kink - r[LABEL] * f, beta = r[BETA], weight, t
+    if p.norm < INFINITY:
+        g -= p.tau * r[SHIFT]
+        p.margins[i] = p.kink - g
+        if r[INVERSE] > 0.0:
+            weight, t = 0.5 / r[INVERSE], p.along + p.tau * p.norm - p.margins[i]
+            p.loss += weight * t * t
+            t = r[SPREAD] * r[INVERSE] - p.lift
+            p.gain -= weight * t * t
+    else:
+        r[SHIFT] = r[LABEL] * f
     if g > 0.0:
         p.loss += 0.5 * g * g / r[SOFTNESS] if r[SOFTNESS] > 0.0 else r[CAP] * g
     p.gain += beta * (p.kink - 0.5 * r[SOFTNESS] * beta)
     p.n_between += 0.0 < beta < r[CAP]
     p.n_capped += beta >= r[CAP] > 0.0
-    r[SHIFT] = r[LABEL] * f
     if 0.0 < beta < r[CAP] or gap_of_loss(r, g) > p.lazy:
         p.free[p.n_free] = i
         p.n_free += 1

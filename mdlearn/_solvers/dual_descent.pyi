@@ -13,9 +13,11 @@ class Ascent:
 
     def __init__(
         self, records: np.ndarray, w: np.ndarray, order: np.ndarray, free: np.ndarray, kink: float, border: float,
-        norm: float, seed: int,
+        seed: int, centre: np.ndarray | None = None, margins: np.ndarray | None = None, mean: float = 0.0,
+        rate: float = 0.0,
     ) -> None: ...
     def choose(self, rows: np.ndarray) -> None: ...
+    def settle_spread(self) -> None: ...
 
 class Sweeps:
     most: int
@@ -30,6 +32,9 @@ class Sweeps:
         tol: float,
         least: float,
         pull: np.ndarray | None = None,
+        near: float = 0.0,
+        settling: int = 0,
+        settling_visits: int = 0,
     ) -> None: ...
 
 def dense(X: np.ndarray, p: Ascent, whole: bool, start: int, stop: int) -> None: ...
@@ -44,6 +49,7 @@ def dense_survey(X: np.ndarray, p: Ascent, start: int, stop: int) -> None: ...
 def sparse_survey(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, p: Ascent, start: int, stop: int
 ) -> None: ...
+def sums_of_sweep(p: Ascent, s: Sweeps) -> tuple[float, float]: ...
 def dense_sweeps(
     X: np.ndarray, p: Ascent, n: int, plain: int, s: Sweeps
 ) -> list[tuple[float, float, int, int, int, int]]: ...

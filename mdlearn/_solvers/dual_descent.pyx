@@ -2,11 +2,11 @@
 
 A sweep goes over all rows in random order, a pass over the free ones: those whose multiplier of the loss moved in the
 last sweep, or that it left between its bounds. Margins at the visits of a sweep say what the duality gap is about.
-A survey moves nothing: it says what the gap is, and which rows are free, those that have a part of it. There is none
-with a variance, where every row has one.
+A survey moves nothing: it says what the gap is, and which rows are free, those whose loss has a part of it.
 
 The variance is a squared loss on centred rows r_i - v, v the mean signed row: a visit moves its multiplier s_i, too. With
-w = u + tau v only the row itself is added to anything.
+w = u + tau v only the row itself is added to anything. After a sweep all s_i move by multiples of the weights c_i, to
+the sum 0, and u and tau with them, so that w stays: a single number says how far.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -22,14 +22,16 @@ cdef class Ascent:
     Parameters
     ----------
     records : (m, 8) per row its label, |x|^2 (+ 1 with a bias) + softness, cap, softness and multiplier; with a variance
-    v.r_i, 1 / (kappa c_i) (0 for a row of weight 0) and s_i, else the margin at the last survey, and 0; w : (d + 1,) u,
-    the intercept last; order, free : (m,) row numbers, those of all in any order, and room for those that are free;
-    kink : margin at which the loss begins; border : 1 with a bias that is a feature, else 0; norm : |v|^2, infinity
-    without a variance; seed.
+    room for v.r_i, which the first sweep writes, 1 / (kappa c_i) (0 for a row of weight 0) and s_i, before `lift` c_i
+    kappa is taken from it, else the margin at the last survey, and 0; w : (d + 1,) u, the intercept last; order, free :
+    (m,) row numbers, those of all in any order, and room for those that are free; kink : margin at which the loss begins;
+    border : 1 with a bias that is a feature, else 0; seed; with a variance also centre : (d + 1,) v, margins : (m,) room
+    for those of a survey, mean : weight of the mean, which tau is while the s_i sum to 0; rate : 1 / (kappa sum c_i).
 
     Attributes
     ----------
     tau : what v is in w; along : u.v; lazy : gap of a row below which its s_i stays, and a survey leaves it out.
+    lift : what all s_i have moved by since they were written, as above.
     loss, gain : sums of the last sweep or survey, at its margins: of the loss, and of what multipliers add to the dual
     value;
     visits : rows visited so far; n_free, n_between, n_capped : numbers of rows that are free, between their bounds, and
@@ -38,17 +40,24 @@ cdef class Ascent:
 
     def __init__(
         self, double[:, ::1] records, double[::1] w, long long[::1] order, long long[::1] free, double kink,
-        double border, double norm, uint64_t seed,
+        double border, uint64_t seed, const double[::1] centre = None, double[::1] margins = None, double mean = 0.0,
+        double rate = 0.0,
     ):
         cdef Py_ssize_t i, m = records.shape[0]
         if records.shape[1] != RECORD or order.shape[0] != m or free.shape[0] != m or w.shape[0] == 0 or m == 0:
             raise ValueError("records, order, free rows and coefficients do not fit each other")
+        if centre is not None and (margins is None or centre.shape[0] != w.shape[0] or margins.shape[0] != m):
+            raise ValueError("the mean row and margins do not fit the rows")
         for i in range(m):
             if not 0 <= order[i] < m:
                 raise ValueError("a row is out of range")
         self.records, self.w, self.order, self.free = records, w, order, free
-        self.kink, self.border, self.norm, self.state = kink, border, norm, seed | 1
-        self.tau = self.along = self.lazy = 0.0
+        self.kink, self.border, self.norm, self.state = kink, border, INFINITY, seed | 1
+        self.centre, self.margins, self.mean, self.rate = centre, margins, mean, rate
+        self.tau = self.along = self.lazy = self.lift = 0.0
+        self.fresh = centre is not None
+        if self.fresh:
+            self.tau, self.norm = mean, mdlearn_inner(&centre[0], &centre[0], centre.shape[0])
 
     def choose(self, const long long[::1] rows):
         """Take these rows as the free ones."""
@@ -61,27 +70,43 @@ cdef class Ascent:
         self.free[:n] = rows
         self.n_free = n
 
+    def settle_spread(self):
+        """Write into the records what all s_i have moved by, and return u.v anew."""
+        cdef Py_ssize_t i
+        if self.lift != 0.0:
+            for i in range(self.records.shape[0]):
+                if self.records[i, INVERSE] > 0.0:
+                    self.records[i, SPREAD] -= self.lift / self.records[i, INVERSE]
+        self.lift = 0.0
+        self.along = mdlearn_inner(&self.w[0], &self.centre[0], self.w.shape[0])
+
 
 cdef class Sweeps:
     """Limits of passes and sweeps, one for all of a column.
+
+    Beside a variance the visits of a sweep leave the free rows off their kinks: near the gap that is asked for passes
+    over these follow, and a survey.
 
     Parameters
     ----------
     most, share, visits : of passes, as for `dense_passes`; surveyed : share of free rows up to which a survey follows
     their passes; lazy : share of the mean gap of a row below which a survey leaves it out; tol, least : relative gap
     at which sweeps end, and the smallest value that it is relative to; pull : (n,) what a mean term pulls the first n
-    coefficients with, or None.
+    coefficients with, or None; near, settling, settling_visits : relative gap from which such passes follow, most of
+    them, and visits.
     """
 
     cdef public int most
-    cdef double share, surveyed, lazy, tol, least
-    cdef Py_ssize_t visits
+    cdef int settling
+    cdef double share, surveyed, lazy, tol, least, near
+    cdef Py_ssize_t visits, settling_visits
     cdef const double[::1] pull
 
     def __init__(
         self, int most, double share, Py_ssize_t visits, double surveyed, double lazy, double tol, double least,
-        const double[::1] pull = None,
+        const double[::1] pull = None, double near = 0.0, int settling = 0, Py_ssize_t settling_visits = 0,
     ):
+        self.near, self.settling, self.settling_visits = near, settling, settling_visits
         self.most, self.share, self.visits, self.surveyed = most, share, visits, surveyed
         self.lazy, self.tol, self.least, self.pull = lazy, tol, least, pull
 
@@ -100,10 +125,13 @@ cdef void visit_dense(
             MDLEARN_PREFETCH(&p.records[i, 0])
             prefetch(&X[i, 0], d * sizeof(real_t))
         i = place(p, k, whole)
+        if p.fresh:
+            p.records[i, SHIFT] = p.records[i, LABEL] * (product(&X[i, 0], &p.centre[0], d) + p.border * p.centre[d])
         step = move(p, &p.records[i, 0], i, product(&X[i, 0], w, d) + p.border * w[d], whole)
         if step != 0.0:
             grow(&X[i, 0], w, d, step)
             w[d] += p.border * step
+    p.fresh = p.fresh and stop < p.order.shape[0]
 
 
 cdef void visit_sparse(
@@ -126,11 +154,15 @@ cdef void visit_sparse(
             prefetch(indices + first, length * sizeof(index_t))
         i = place(p, k, whole)
         first, length = indptr[i], indptr[i + 1] - indptr[i]
+        if p.fresh:
+            step = sparse_inner(data + first, indices + first, &p.centre[0], length) + p.border * p.centre[d]
+            p.records[i, SHIFT] = p.records[i, LABEL] * step
         step = sparse_inner(data + first, indices + first, w, length) + p.border * w[d]
         step = move(p, &p.records[i, 0], i, step, whole)
         if step != 0.0:
             sparse_add(data + first, indices + first, w, length, step)
             w[d] += p.border * step
+    p.fresh = p.fresh and stop < p.order.shape[0]
 
 
 cdef int check_visits(Ascent p, bint whole, Py_ssize_t start, Py_ssize_t stop) except -1:
@@ -214,8 +246,8 @@ def sparse_passes(
 
 
 cdef int check_survey(Ascent p, Py_ssize_t start, Py_ssize_t stop) except -1:
-    if p.norm < INFINITY:
-        raise ValueError("a survey takes no variance term")
+    if p.fresh and stop > start:
+        raise ValueError("a survey beside a variance follows a sweep")
     if start and p.n_free > start:
         raise ValueError("a survey goes over the rows in their order")
     return check_visits(p, True, start, stop)
@@ -266,26 +298,51 @@ def sparse_survey(
 cdef int check_sweeps(Ascent p, Sweeps s) except -1:
     if s.pull is not None and not 0 < s.pull.shape[0] <= p.w.shape[0]:
         raise ValueError("coefficients and what they are pulled with do not fit")
-    return check_survey(p, 0, p.records.shape[0])
+    return 0
 
 
 cdef double end_sweep(Ascent p, Sweeps s, double* sums) noexcept nogil:
     """Objective and bound at the sums of a sweep or survey; return by how much their gap is beyond the limit."""
-    cdef double half = 0.5 * mdlearn_inner(&p.w[0], &p.w[0], p.w.shape[0]), gap
-    sums[0], sums[1] = half + p.loss, p.gain - half
-    if s.pull is not None:
-        sums[0] -= mdlearn_inner(&p.w[0], &s.pull[0], s.pull.shape[0])
+    cdef Py_ssize_t n = p.w.shape[0]
+    cdef double total = p.mean - p.tau, half, gap
+    if p.norm < INFINITY:
+        mdlearn_add(&p.centre[0], &p.w[0], n, -total)
+        p.tau, p.along = p.mean, mdlearn_inner(&p.w[0], &p.centre[0], n)
+        p.lift += total * p.rate
+        gap = p.along + p.mean * p.norm
+        half = 0.5 * (mdlearn_inner(&p.w[0], &p.w[0], n) + p.mean * (p.along + gap))
+        sums[0], sums[1] = half + p.loss - p.mean * gap, p.gain + 0.5 * total * total * p.rate - half
+    else:
+        half = 0.5 * mdlearn_inner(&p.w[0], &p.w[0], n)
+        sums[0], sums[1] = half + p.loss, p.gain - half
+        if s.pull is not None:
+            sums[0] -= mdlearn_inner(&p.w[0], &s.pull[0], s.pull.shape[0])
     gap = fabs(sums[0] - sums[1])  # margins at visits can say less than the bound does
     p.lazy = s.lazy * gap / p.records.shape[0]
     return gap - s.tol * max(fabs(sums[1] + gap), s.least)
 
 
+cdef inline bint is_near(Ascent p, Sweeps s, const double* sums) noexcept nogil:
+    """Whether free rows are to settle on their kinks, beside a variance."""
+    cdef double gap = fabs(sums[0] - sums[1])
+    return p.norm < INFINITY and gap <= s.near * max(fabs(sums[1] + gap), s.least)
+
+
+def sums_of_sweep(Ascent p, Sweeps s):
+    """Objective and bound at the sums of a sweep or survey; s_i of a variance then sum to 0."""
+    cdef double sums[2]
+    check_sweeps(p, s)
+    end_sweep(p, s, sums)
+    return sums[0], sums[1]
+
+
 def dense_sweeps(const real_t[:, :] X, Ascent p, int n, int plain, Sweeps s):
     """Sweep n times over all rows, after passes over the free ones but for the first `plain` times.
 
-    A survey follows passes over few rows in the place of a sweep; one looks again where margins at visits say that the
-    gap meets `tol`, and the sweeps end once it does. There is no variance. Returns of each sweep the objective, the
-    bound, numbers of visits in passes, of rows visited and surveyed in the sweep, and of rows between their bounds.
+    A survey follows passes over few rows in the place of a sweep, but for a variance; one looks again where margins at
+    visits say that the gap meets `tol`, or is near beside a variance, and the sweeps end once it does. Returns of each
+    sweep the objective, the bound, numbers of visits in passes, of rows visited and surveyed in the sweep, and of rows
+    between their bounds.
     """
     cdef Py_ssize_t m = p.records.shape[0], free, before, visited, surveyed
     cdef double sums[2]
@@ -299,11 +356,19 @@ def dense_sweeps(const real_t[:, :] X, Ascent p, int n, int plain, Sweeps s):
             free, before, surveyed = p.n_free, p.visits, 0
             if plain <= 0 and free > 0:
                 pass_over_dense(X, p, s.most, s.share, s.visits)
+            visited = 0 if p.norm == INFINITY and p.visits > before and free <= s.surveyed * m else m
             before = p.visits - before
-            visited = 0 if before > 0 and free <= s.surveyed * m else m
             if visited:
                 visit_dense(X, p, True, 0, m)
                 beyond = end_sweep(p, s, sums)
+            if is_near(p, s, sums):
+                before -= p.visits
+                pass_over_dense(X, p, s.settling, 0.0, s.settling_visits)
+                before += p.visits
+                end_sweep(p, s, sums)
+                beyond = 0.0
+            elif p.norm < INFINITY:
+                beyond = 1.0
             if not visited or beyond <= 0.0:
                 survey_dense(X, p, 0, m)
                 surveyed, beyond = m, end_sweep(p, s, sums)
@@ -330,11 +395,19 @@ def sparse_sweeps(
             free, before, surveyed = p.n_free, p.visits, 0
             if plain <= 0 and free > 0:
                 pass_over_sparse(entries, places, indptr, p, s.most, s.share, s.visits)
+            visited = 0 if p.norm == INFINITY and p.visits > before and free <= s.surveyed * m else m
             before = p.visits - before
-            visited = 0 if before > 0 and free <= s.surveyed * m else m
             if visited:
                 visit_sparse(entries, places, indptr, p, True, 0, m)
                 beyond = end_sweep(p, s, sums)
+            if is_near(p, s, sums):
+                before -= p.visits
+                pass_over_sparse(entries, places, indptr, p, s.settling, 0.0, s.settling_visits)
+                before += p.visits
+                end_sweep(p, s, sums)
+                beyond = 0.0
+            elif p.norm < INFINITY:
+                beyond = 1.0
             if not visited or beyond <= 0.0:
                 survey_sparse(entries, places, indptr, p, 0, m)
                 surveyed, beyond = m, end_sweep(p, s, sums)

@@ -158,44 +158,48 @@ def walk_csr(data, indices, indptr, i, j, **state):
     sgd.walk_csr(data, indices, indptr, *walk(**state), i, j)
 
 
-def visit_dense(X, w, records, order, free):
-    dual_descent.dense(X, dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3), True, 0, M)
-
-
-def visit_csr(data, indices, indptr, w, records, order, free):
-    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3)
-    dual_descent.sparse(data, indices, indptr, ascent, True, 0, M)
-
-
-def pass_dense(X, w, records, order, free):
-    dual_descent.dense_passes(X, dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3), 2, 0.5, M)
-
-
-def pass_csr(data, indices, indptr, w, records, order, free):
-    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3)
-    dual_descent.sparse_passes(data, indices, indptr, ascent, 2, 0.5, M)
-
-
-def survey_dense(X, w, records, order, free):
-    dual_descent.dense_survey(X, dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3), 0, M)
-
-
-def survey_csr(data, indices, indptr, w, records, order, free):
-    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3)
-    dual_descent.sparse_survey(data, indices, indptr, ascent, 0, M)
-
-
 SWEEPS = 2, 0.5, M, 0.25, 0.1, 0.0, 1.0
 
 
-def ascend_dense(X, w, records, order, free):
-    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3)
-    dual_descent.dense_sweeps(X, ascent, 3, 2, dual_descent.Sweeps(*SWEEPS))
+def ascent(w, records, order, free, *variance):
+    return dual_descent.Ascent(records, w, order, free, 1.0, 1.0, 3, *variance)
 
 
-def ascend_csr(data, indices, indptr, w, records, order, free):
-    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3)
-    dual_descent.sparse_sweeps(data, indices, indptr, ascent, 3, 2, dual_descent.Sweeps(*SWEEPS))
+def visit_dense(X, **given):
+    dual_descent.dense(X, ascent(**given), True, 0, M)
+
+
+def visit_csr(data, indices, indptr, **given):
+    dual_descent.sparse(data, indices, indptr, ascent(**given), True, 0, M)
+
+
+def pass_dense(X, **given):
+    dual_descent.dense_passes(X, ascent(**given), 2, 0.5, M)
+
+
+def pass_csr(data, indices, indptr, **given):
+    dual_descent.sparse_passes(data, indices, indptr, ascent(**given), 2, 0.5, M)
+
+
+def survey_dense(X, **given):
+    dual_descent.dense_survey(X, ascent(**given), 0, M)
+
+
+def survey_csr(data, indices, indptr, **given):
+    dual_descent.sparse_survey(data, indices, indptr, ascent(**given), 0, M)
+
+
+def ascend_dense(X, **given):
+    dual_descent.dense_sweeps(X, ascent(**given), 3, 2, dual_descent.Sweeps(*SWEEPS))
+
+
+def ascend_csr(data, indices, indptr, **given):
+    dual_descent.sparse_sweeps(data, indices, indptr, ascent(**given), 3, 2, dual_descent.Sweeps(*SWEEPS))
+
+
+def sum_up_ascent(w, records, order, free, centre, margins):
+    varied = ascent(w, records, order, free, centre, margins)
+    dual_descent.sums_of_sweep(varied, dual_descent.Sweeps(*SWEEPS))
 
 
 def smooth_step(square, held, columns, **given):
@@ -292,6 +296,8 @@ CASES = {
     "dual_descent.dense_sweeps": (ascend_dense, {"X": one(M, D), "w": one(D + 1), **ASCENT}),
     "dual_descent.sparse_sweeps": (ascend_csr, {**filled(), "w": one(D + 1), **ASCENT}),
     "dual_descent.sparse_survey": (survey_csr, {**filled(), "w": one(D + 1), **ASCENT}),
+    "dual_descent.sums_of_sweep": (sum_up_ascent, {
+        "w": one(D + 1), "centre": one(D + 1), "margins": one(M), **ASCENT}),
     "envelopes.slopes": (envelopes.slopes, {"z": one(M), **ENVELOPES, "kink": 1.0, "u": one(M),
                                             "free": integers(M, M)}),
     "envelopes.minimum": (envelopes.minimum, {"z": one(M), "dz": one(M), **ENVELOPES, "kink": 1.0, "u": one(M),

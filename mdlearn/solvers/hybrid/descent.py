@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Generator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from mdlearn._solvers import dual_descent as kernels
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
-from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.proof import GAP_SHARE_AT_ZERO
 from mdlearn.solvers.hybrid.face import (
     FACE_OF_WIDE_ROWS,
@@ -108,8 +108,8 @@ class HybridDescent:
         self.records = problem.records_of_rows()
         self.w = np.zeros(d + 1)
         self.u = self.w[: problem.width]
-        norm = self._vary() if problem.column.kappa > 0 else math.inf
-        if problem.pulled is not None and math.isinf(norm):
+        self.varied, self.measured = problem.column.kappa > 0, np.empty(0)
+        if not self.varied and problem.pulled is not None:
             self.u[:] = problem.pulled
         self.order, self.free = np.arange(m), np.empty(m, dtype=np.int64)
         self.metric: MetricPasses | None = None
@@ -119,7 +119,7 @@ class HybridDescent:
         self.sweeps, self.last_step, self.operations, self.paid = 0, 0, 0.0, 0.0
         self.rise, self.price_of_digit, self.steady_price = 0.0, math.inf, math.inf
         self.rate, self.spent = 0.0, 0.0
-        self.surveyed, self.measured = False, np.empty(0)
+        self.surveyed = False
         self.face, self.face_price = 0, price_of_face_step(problem)
         self.varied_price, self.varied_steps = price_of_varied_face_step(problem), 0
         self.varies_along, self.stepped, self.again = takes_variance_along(problem), False, False
@@ -128,25 +128,35 @@ class HybridDescent:
         self.least = math.inf
         visits, scale = min(VISITS_PER_ROW * m, self.piece), GAP_SHARE_AT_ZERO * abs(problem.column.at_zero)
         self.limits = kernels.Sweeps(
-            MOST_PASSES, PASSES_SHARE, visits, SURVEYED, LAZY_SHARE, tol, scale, problem.pulled
+            MOST_PASSES,
+            PASSES_SHARE,
+            visits,
+            SURVEYED,
+            LAZY_SHARE,
+            tol,
+            scale,
+            problem.pulled,
+            min(NEAR_TOL * tol, SETTLED_GAP),
+            SETTLING_PASSES,
+            min(int(SETTLING_VISITS * m), self.piece),
         )
-        self.plain = problem.column.kappa == 0 and m <= self.piece
-        self._begin_ascent(norm)
-        self.ascent.tau = problem.column.mean
+        self._begin_ascent(self._vary() if self.varied else ())
 
-    def _begin_ascent(self, norm: float) -> None:
-        """Begin visits, passes and surveys of the rows as they are, with |v|^2 of a variance term or infinity."""
+    def _begin_ascent(self, variance: tuple[Any, ...]) -> None:
+        """Begin visits, passes and surveys of the rows as they are, with what is known of a variance term."""
         problem, border = self.problem, float(self.problem.rows.constant)
         places = self.order, self.free
-        self.ascent = kernels.Ascent(self.records, self.w, *places, problem.kink, border, norm, ORDER_SEED)
+        self.ascent = kernels.Ascent(self.records, self.w, *places, problem.kink, border, ORDER_SEED, *variance)
         self.visit, self.passes, self.survey, self.sweeps_at_once = self._kernels(problem.stored)
 
-    def _vary(self) -> float:
-        """Tell the records of a variance term, and return the squared length of the mean signed row."""
-        column, v = self.problem.column, self.problem.mean_row
-        self.records[:, 5] = self.problem.margins(v)
-        np.divide(1.0 / column.kappa, column.counts, out=self.records[:, 6], where=column.counts > 0)
-        return float(v @ v)
+    def _vary(self) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Tell the records of a variance term; return mean signed row, room for margins, and its weights."""
+        column, width = self.problem.column, self.w.shape[0]
+        used = True if column.whole else column.counts > 0
+        np.divide(1.0 / column.kappa, column.counts, out=self.records[:, 6], where=used)
+        self.measured, centre = np.empty(self.problem.n_rows), np.zeros(width)
+        centre[: self.problem.width] = self.problem.mean_row
+        return centre, self.measured, column.mean, 1.0 / (column.kappa * column.total)
 
     def _kernels(
         self, rows: Rows
@@ -175,6 +185,8 @@ class HybridDescent:
         """Multipliers of the variance; copied."""
         if self.metric is not None:
             return self.problem.column.spread(self.margins)
+        if self.varied:
+            self.ascent.settle_spread()
         return self.records[:, 7].copy()
 
     @property
@@ -182,8 +194,7 @@ class HybridDescent:
         """Margins of all rows at `element`: those of the survey or measurement, where one came last."""
         if not self.surveyed:
             return self.problem.margins(self.element)
-        varied = self.problem.column.kappa > 0 and self.metric is None
-        return self.measured if varied else self.records[:, 5].copy()
+        return (self.measured if self.varied and self.metric is None else self.records[:, 5]).copy()
 
     @property
     def element(self) -> np.ndarray:
@@ -191,7 +202,7 @@ class HybridDescent:
         if self.metric is not None:
             return self.metric.coefficients()
         u = self.u
-        return u + self.ascent.tau * self.problem.mean_row if self.problem.column.kappa > 0 else u.copy()
+        return u + self.ascent.tau * self.problem.mean_row if self.varied else u.copy()
 
     def sweep(self, at_once: int = 1) -> Generator[None, None, None]:
         """Passes over free rows, then all rows once: visits of them, or a survey where few are free.
@@ -213,22 +224,21 @@ class HybridDescent:
             yield from self._begin_metric()
         if stepped:
             yield from self._face_step(self.face_price(self.face))
-        if self.plain:
+        stepped, self.stepped = stepped or self.stepped, False
+        if self.metric is None and m <= self.piece:
             self.limits.most = PASSES if stepped else MOST_PASSES
             self._sweep_at_once(at_once if at_once * VISITS_PER_ROW * m <= self.piece else 1, begun)
             return
         # Where a metric begins with a step over its face, the next survey says first what that has left.
-        inner = 0 if due and stepped else (yield from self._pass_over_free(free, stepped or self.stepped))
-        self.stepped = False
-        plain = self.problem.column.kappa == 0
-        self.surveyed = self.metric is not None or (plain and inner > 0 and free <= SURVEYED * m)
+        inner = 0 if due and stepped else (yield from self._pass_over_free(free, stepped))
+        self.surveyed = self.metric is not None or (not self.varied and inner > 0 and free <= SURVEYED * m)
         if self.metric is not None:
             self.u[:] = self.metric.coefficients()
         yield from self._go(self.survey if self.surveyed else partial(self.visit, True), m)
         price = PASS_PRICE * inner + (SURVEY_PRICE if self.surveyed else 1.0) * m
         self.operations += price * (2.0 * self.entries + VISIT_OPERATIONS)
         self._sum_up()
-        if self.metric is None and not plain and self._relative_gap() <= min(NEAR_TOL * self.tol, SETTLED_GAP):
+        if self.metric is None and self.varied and self._relative_gap() <= min(NEAR_TOL * self.tol, SETTLED_GAP):
             yield from self._settle()
         self._judge(begun, bound)
 
@@ -316,7 +326,7 @@ class HybridDescent:
         self.quadratic = yield from self.make_quadratic()
         self.metric = MetricPasses(self.problem, self.quadratic, self.records)
         self.operations += self.price_of_metric
-        self._begin_ascent(math.inf)
+        self._begin_ascent(())
         self.ascent.lazy = lazy
 
     def _face_pays(self) -> bool:
@@ -361,7 +371,7 @@ class HybridDescent:
         yield from step.ascend(problem.kink - step.margins(w) - problem.softness[face] * step.beta)
         beta[face] = np.clip(step.beta + step.change, 0.0, step.caps)
         u += step.moved
-        if metric is None and problem.column.kappa > 0:
+        if metric is None and self.varied:
             self.ascent.along += float(self.records[face, 5] @ step.change)
 
     def _near(self) -> bool:
@@ -385,6 +395,7 @@ class HybridDescent:
         problem, ascent, beta, s = self.problem, self.ascent, self.records[:, 4], self.records[:, 7]
         far = abs(self.objective - self.lower_bound)
         face = np.flatnonzero((beta > 0) & (beta < problem.caps))
+        ascent.settle_spread()
         if face.shape[0]:
             rows = AffineRows(problem.stored.take(face), problem.rows.constant)
             step = VariedFaceStep(problem, face, beta[face], rows, s.copy())
@@ -395,54 +406,40 @@ class HybridDescent:
         self.operations += self.varied_price(self.face)  # finite, or no step would pay
         self.varied_steps += 1
         self.paid, self.last_step, self.stepped = self.operations, self.sweeps, True
-        ascent.along = float(problem.mean_row @ self.u)
-        self._measure()
+        ascent.settle_spread()
+        yield from self._measure()
         slope, left = problem.kink - self.measured, self.objective - self.lower_bound
         self.again = left <= DIGIT_TAKEN * far
-        ascent.lazy = LAZY_SHARE * abs(left) / problem.n_rows
         ascent.choose(np.flatnonzero(((beta > 0) & (beta < problem.caps)) | ((slope > 0) != (beta > 0))))
 
     def _settle(self) -> Generator[None, None, None]:
-        """Pass over the free rows, whose margins a sweep leaves off the kink, and measure where that leads."""
-        problem, ascent, before = self.problem, self.ascent, self.ascent.visits
+        """Pass over the free rows of many, whose margins a sweep leaves off the kink, and survey where that leads."""
+        ascent, before = self.ascent, self.ascent.visits
         if ascent.n_free <= self.piece:
-            self.passes(SETTLING_PASSES, 0.0, min(int(SETTLING_VISITS * problem.n_rows), self.piece))
+            self.passes(SETTLING_PASSES, 0.0, min(int(SETTLING_VISITS * self.problem.n_rows), self.piece))
         else:
             yield from self.pass_once()
-        self._centre_spread()
-        self._measure()
-        per_row = 2.0 * self.entries + VISIT_OPERATIONS
-        self.operations += PASS_PRICE * (ascent.visits - before) * per_row + 2.0 * problem.stored.n_entries
+        self._sum_up()
+        yield from self._measure()
+        price = PASS_PRICE * (ascent.visits - before) + SURVEY_PRICE * self.problem.n_rows
+        self.operations += price * (2.0 * self.entries + VISIT_OPERATIONS)
 
-    def _measure(self) -> None:
-        """Objective and bound at the coefficients of the multipliers, beside a variance."""
-        problem, w, beta, s = self.problem, self.element, self.records[:, 4], self.records[:, 7]
-        self.measured, self.surveyed, squares = problem.margins(w), True, float(w @ w)
-        self.objective = primal_objective(problem.column, self.measured, squares)[0]
-        gain = problem.kink * beta - 0.5 * problem.softness * beta * beta - 0.5 * self.records[:, 6] * s * s
-        self.lower_bound = float(gain.sum()) - 0.5 * squares
-
-    def _centre_spread(self) -> float:
-        """Let multipliers of the variance sum up to 0: coefficients stay. Return the bound's rise."""
-        column, ascent, u, s, v = self.problem.column, self.ascent, self.u, self.records[:, 7], self.problem.mean_row
-        total = float(s.sum())
-        s -= column.counts * (total / column.total)
-        u -= total * v
-        ascent.tau, ascent.along = column.mean, float(v @ u)
-        return 0.5 * total * total / (column.kappa * column.total)
+    def _measure(self) -> Generator[None, None, None]:
+        """Survey all rows: objective, bound and margins at the coefficients of the multipliers, beside a variance."""
+        yield from self._go(self.survey, self.problem.n_rows)
+        self.surveyed = True
+        self._sum_up()
 
     def _sum_up(self) -> None:
         """Objective and bound after a sweep or survey, at its margins."""
-        problem, ascent, w = self.problem, self.ascent, self.u
-        column, e = problem.column, problem.pulled
-        spread = 0.0
-        if self.metric is None and column.kappa > 0:
-            spread, w = self._centre_spread(), self.element
-        x = w if self.metric is None else self.metric.x
+        if self.metric is None:
+            self.objective, self.lower_bound = kernels.sums_of_sweep(self.ascent, self.limits)
+            return
+        problem, ascent, w, x = self.problem, self.ascent, self.u, self.metric.x
         squares = float(x @ x)
-        pull = 0.0 if e is None else float(w @ e)
+        pull = 0.0 if problem.pulled is None else float(w @ problem.pulled)
         self.objective = 0.5 * squares - pull + ascent.loss
-        self.lower_bound = ascent.gain + spread - 0.5 * squares
+        self.lower_bound = ascent.gain - 0.5 * squares
         ascent.lazy = LAZY_SHARE * abs(self.objective - self.lower_bound) / problem.n_rows
 
     def _go(self, over: Callable[[int, int], None], n: int) -> Generator[None, None, None]:

@@ -90,7 +90,7 @@ class MetricPasses:
         own, k = self.own, self.chosen.shape[0]
         own[:, 4] = self.records[self.chosen, 4]
         places = np.arange(k), np.empty(k, dtype=np.int64)
-        ascent = kernels.Ascent(own, self._w, *places, self.problem.kink, 0.0, np.inf, METRIC_SEED)
+        ascent = kernels.Ascent(own, self._w, *places, self.problem.kink, 0.0, METRIC_SEED)
         kernels.dense(self.whitened, ascent, True, 0, k)
         if ascent.n_free:
             visits = min(METRIC_VISITS * k, METRIC_ENTRIES // self.x.shape[0])

@@ -28,7 +28,7 @@ class Descent:
         self.w = np.zeros(d + 1) if pulled is None else pulled.copy()
         self.pulled = self.w.copy()
         self.order, self.spare = np.arange(m), np.empty(m, dtype=np.int64)
-        self.ascent = dual_descent.Ascent(self.records, self.w, self.order, self.spare, 1.0, border, np.inf, seed)
+        self.ascent = dual_descent.Ascent(self.records, self.w, self.order, self.spare, 1.0, border, seed)
 
     def dense(self, whole=True, start=0, stop=None):
         stop = len(self.y) if stop is None else stop
@@ -301,7 +301,7 @@ def test_stages_lead_to_the_optimum(kind, k, n, matrix):
 def state(**changes):
     m, d = 6, 3
     given = {"records": np.ones((m, 8)), "w": np.zeros(d + 1), "order": np.arange(m), "free": np.empty(m, np.int64)}
-    return dual_descent.Ascent(**{**given, "kink": 1.0, "border": 1.0, "norm": np.inf, "seed": 1, **changes})
+    return dual_descent.Ascent(**{**given, "kink": 1.0, "border": 1.0, "seed": 1, **changes})
 
 
 def dense(X=None, whole=True, start=0, stop=6):

@@ -26,12 +26,12 @@ class Surveyed:
         self.records[:, 0], self.records[:, 2], self.records[:, 3] = self.y, self.cap, self.soft
         self.records[:, 1] = (X.astype(float) ** 2).sum(axis=1) + border + self.soft
         self.w, self.free, self.border = np.zeros(D + 1), np.empty(M, dtype=np.int64), border
-        self.ascent = self.made(np.inf)
+        self.ascent = self.made()
         for _ in range(2):
             dual_descent.dense(X, self.ascent, True, 0, M)
 
-    def made(self, norm):
-        return dual_descent.Ascent(self.records, self.w, np.arange(M), self.free, KINK, self.border, norm, 5)
+    def made(self, *variance):
+        return dual_descent.Ascent(self.records, self.w, np.arange(M), self.free, KINK, self.border, 5, *variance)
 
     def survey(self, storage, start, stop):
         if storage == "dense":
@@ -75,7 +75,7 @@ def test_a_survey_moves_nothing_and_tells_gap_and_margin_of_every_row(kind, bord
     np.testing.assert_array_equal(one.free[: one.ascent.n_free], free)
 
 
-def test_surveys_refuse_a_variance_and_rows_out_of_order():
+def test_surveys_refuse_rows_out_of_order():
     one = Surveyed("hinge", 1.0)
     with pytest.raises(ValueError, match="out of bounds"):
         one.survey("dense", 0, M + 1)
@@ -83,9 +83,6 @@ def test_surveys_refuse_a_variance_and_rows_out_of_order():
     one.survey("sparse", 0, M)
     with pytest.raises(ValueError, match="in their order"):
         one.survey("sparse", 5, M)
-    one.ascent = one.made(1.0)
-    with pytest.raises(ValueError, match="no variance term"):
-        one.survey("dense", 0, M)
 
 
 def drawn(m, d, noise, fill=1.0, seed=2):
@@ -116,11 +113,19 @@ def test_after_surveys_sweeps_know_the_objective_of_their_coefficients(monkeypat
 
 
 def test_beside_a_variance_all_rows_are_visited(monkeypatch):
+    """The first sweeps are one call, and each of the last ends with a survey."""
     X, y = drawn(2000, 80, 2.0, fill=0.1)
-    seen, plain = [], descent.HybridDescent._sum_up
-    monkeypatch.setattr(descent.HybridDescent, "_sum_up", lambda self: seen.append(self.surveyed) or plain(self))
+    seen, plain = [], descent.HybridDescent.sweep
+
+    def noted(self, *given):
+        before, visits = self.sweeps, self.ascent.visits
+        yield from plain(self, *given)
+        seen.append((self.sweeps - before, self.ascent.visits - visits, self.surveyed))
+
+    monkeypatch.setattr(descent.HybridDescent, "sweep", noted)
     assert mdlearn.fit("ldm", X, y, C=0.05, solver="hybrid", tol=1e-4).certificate.converged
-    assert len(seen) > 2 and not any(seen)
+    assert seen[0][0] == 3 and len(seen) > 1 and seen[-1][2]
+    assert all(visits >= sweeps * 2000 for sweeps, visits, _ in seen)
 
 
 @pytest.mark.parametrize("name, fill, given", [("svm", 1.0, {"C": 100.0}), ("lsvm", 0.2, {"nu": 200.0})])

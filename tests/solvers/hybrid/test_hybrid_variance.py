@@ -30,11 +30,13 @@ class Descent:
         self.records = np.zeros((M, 8))
         self.records[:, 0], self.records[:, 2], self.records[:, 3] = self.y, self.caps, soft
         self.records[:, 1] = (self.R**2).sum(axis=1) + soft
-        self.records[:, 5], used = self.R @ self.v, self.counts > 0
+        used = self.counts > 0
         self.records[used, 6] = 1.0 / (KAPPA * self.counts[used])
         self.w, order, self.free = np.zeros(D + 1), np.arange(M), np.empty(M, dtype=np.int64)
-        self.ascent = dual_descent.Ascent(self.records, self.w, order, self.free, 1.0, border, self.v @ self.v, 7)
-        self.ascent.tau = MEAN
+        self.margins, rate = np.empty(M), 1.0 / (KAPPA * self.counts.sum())
+        centre = np.append(self.v[:D], border * self.v[D])
+        own = 1.0, border, 7, centre, self.margins, MEAN, rate
+        self.ascent = dual_descent.Ascent(self.records, self.w, order, self.free, *own)
 
     def sweep(self, storage, whole=True):
         stop = M if whole else self.ascent.n_free
@@ -96,6 +98,58 @@ def test_sums_at_a_fixed_point_are_the_duality_gap():
     assert one.ascent.loss == pytest.approx(one.caps @ np.maximum(0, 1 - z) + spread, rel=1e-6)
     objective = 0.5 * w @ w - MEAN * (one.v @ w) + one.ascent.loss
     assert one.value() == pytest.approx(objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", CAPS)
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_a_survey_tells_objective_bound_and_margins(kind, storage):
+    """So does the shift that lets all multipliers of the variance sum to 0, and that leaves coefficients."""
+    one = Descent(kind, 1.0)
+    survey = {"dense": dual_descent.dense_survey, "sparse": dual_descent.sparse_survey}[storage]
+    rows = {"dense": (one.X,), "sparse": (one.S.data, one.S.indices, one.S.indptr)}[storage]
+    limits = dual_descent.Sweeps(30, 0.25, 2 * M, 0.25, 0.1, 0.0, 1e-3)
+    with pytest.raises(ValueError, match="follows a sweep"):
+        survey(*rows, one.ascent, 0, M)
+    for _ in range(3):
+        one.sweep(storage)
+        w = one.element()
+        dual_descent.sums_of_sweep(one.ascent, limits)
+        np.testing.assert_allclose(one.w + MEAN * one.v, w, rtol=0, atol=1e-13)
+    before, visits = one.records.copy(), one.ascent.visits
+    survey(*rows, one.ascent, 0, 25)
+    survey(*rows, one.ascent, 25, M)
+    np.testing.assert_array_equal(one.records, before)
+    assert one.ascent.visits == visits and one.ascent.tau == MEAN
+    objective, bound = dual_descent.sums_of_sweep(one.ascent, limits)
+    one.ascent.settle_spread()
+    assert not np.array_equal(one.records, before) and abs(one.s.sum()) < 1e-13
+    np.testing.assert_allclose(one.element(), w, rtol=0, atol=1e-13)
+    z, total = one.R @ w, one.counts.sum()
+    np.testing.assert_allclose(one.margins, z, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(one.records[:, 5], one.R @ one.v, rtol=0, atol=1e-14)
+    ahead = np.maximum(0.0, 1.0 - z)
+    loss = ahead @ ahead / (2.0 * one.soft[0]) if kind == "squared" else one.caps @ ahead
+    spread = 0.5 * KAPPA * one.counts @ (z - one.counts @ z / total) ** 2
+    assert objective == pytest.approx(0.5 * w @ w - MEAN * (one.v @ w) + loss + spread, rel=1e-12)
+    assert bound == pytest.approx(one.value(), rel=1e-12)
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("near", [0.0, 1e300])
+def test_sweeps_near_the_gap_end_with_a_survey(storage, near):
+    """Passes over free rows come before it, which leave the bound no lower; far off there is none."""
+    one = Descent("hinge", 1.0)
+    call = {"dense": dual_descent.dense_sweeps, "sparse": dual_descent.sparse_sweeps}[storage]
+    rows = {"dense": (one.X,), "sparse": (one.S.data, one.S.indices, one.S.indptr)}[storage]
+    limits = dual_descent.Sweeps(30, 0.25, 2 * M, 0.25, 0.1, 1e-9, 1e-3, None, near, 8, M // 2)
+    found = call(*rows, one.ascent, 4, 2, limits)
+    assert len(found) == 4 and all(visited == M for _, _, _, visited, _, _ in found)
+    assert all((passed > 0) == (k > 1 or near > 0) for k, (_, _, passed, _, _, _) in enumerate(found))
+    assert all(surveyed == (M if near else 0) for _, _, _, _, surveyed, _ in found)
+    bounds = [bound for _, bound, *_ in found]
+    assert bounds == sorted(bounds)
+    one.ascent.settle_spread()
+    assert bounds[-1] == pytest.approx(one.value(), rel=1e-12)
 
 
 def test_a_lazy_visit_leaves_the_multiplier_of_the_variance():
