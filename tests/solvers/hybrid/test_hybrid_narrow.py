@@ -18,8 +18,9 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column
 from mdlearn.solvers.hybrid import loss_column, solver
-from mdlearn.solvers.hybrid.loss_column import LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps
 from mdlearn.solvers.systems.narrow_rows import ROOM, NarrowRows
 
@@ -298,3 +299,35 @@ def test_steps_go_on_until_the_gap_meets_tol(kind):
     assert gap(newton.objective, newton.lower_bound) <= 1e-3
     # Steps on squared hinges find all free rows at once.
     assert kind == "squared" or gap(newton.objective, newton.lower_bound) > 1e-9
+
+
+def steps_to(problem, parts, tol):
+    """Number of steps on hinges from 0 to such a gap."""
+    newton, taken = NarrowHinges(problem, parts.narrow), 0
+    newton.most_steps = 1
+    for n in newton.steps(tol=tol):
+        taken += n
+        if problem.column.relative_gap(newton.objective, newton.lower_bound) <= tol:
+            break
+    return taken
+
+
+def test_first_envelopes_are_steep_where_margins_move_little(monkeypatch):
+    """Flat ones take more steps, where few rows are of one class."""
+    cap, most, steps = 0.002, loss_column.STEEPEST_AT_ZERO, np.zeros(2)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(0.0, 1.0, (4000, 20))
+        f = X @ rng.standard_normal(20)
+        y = np.where((f - f.mean()) / f.std() + 0.3 * rng.standard_normal(4000) > 2.0, 1.0, -1.0)
+        column = Column(y, np.ones(4000), 0.12, 0.0, (HingeTerm(cap),))
+        parts = LossColumnParts(AffineRows(DenseRows(X), True), (X**2).sum(axis=1), "regularized", True)
+        problem = LossColumn(column, parts.rows, parts.squares, parts.stored, parts=parts)
+        reach = problem.margin_reach()
+        for k, largest in enumerate((most, loss_column.FLAT_STEEPNESS)):
+            monkeypatch.setattr(loss_column, "STEEPEST_AT_ZERO", largest)
+            assert problem.steepness_at_zero() == pytest.approx(largest * cap)
+            steps[k] += steps_to(problem, parts, 1e-5)
+        monkeypatch.setattr(loss_column, "STEEPEST_AT_ZERO", 1e9)
+        assert problem.steepness_at_zero() == pytest.approx(loss_column.REACHED_STEEPNESS / reach * cap)
+    assert steps[0] < steps[1]
