@@ -318,7 +318,7 @@ def _hybrid_narrow_steps(
     column, begun = problem.column, None
     if column.terms[0].kind == "logistic":
         return NarrowLogisticSteps(problem, shared.narrow, shared.bias == "free")
-    if sweeps_beat_narrow_steps(problem):
+    if sweeps_beat_narrow_steps(problem, places.tol):
         descent = HybridDescent(problem, partial(shared.quadratic, column), places.tol)
         yield from sweep_until_newton(descent, places.offered)
         begun = newton_start.newton_start_after_sweeps(descent)

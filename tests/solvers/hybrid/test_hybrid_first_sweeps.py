@@ -79,6 +79,13 @@ def test_sweeps_come_first_where_margins_move_little(name, counted):
     assert model.certificate.lower_bound <= value <= model.certificate.lower_bound * (1 + 2e-9)
 
 
+@pytest.mark.parametrize(("tol", "swept"), [(1e-2, True), (1e-4, True), (1e-5, False)])
+def test_sweeps_over_many_columns_beside_a_variance_come_first_for_gaps_that_are_not_small(tol, swept, counted):
+    X, y = full(800, 60)
+    model = mdlearn.fit(OBJECTIVES["hinge"], X, y, tol=tol, C=0.01, v=0.5, solver="hybrid")
+    assert model.certificate.converged and bool(counted) == swept
+
+
 @pytest.mark.parametrize("swept, C", [(True, 0.005), (False, 5.0)])
 def test_squared_hinges_over_csr_rows_begin_with_sweeps_where_margins_move_little(swept, C, counted):
     X, y = indicators(3000, 20, 6)
