@@ -20,6 +20,7 @@ from mdlearn.data.features.gram import (
     SHARING_PAIR_ROWS,
     ClassGramMatrices,
     ClassPairGram,
+    FoldGramRows,
     GramMemory,
 )
 from mdlearn.data.features.kernel_features import Features, KernelFeatures, features_of_kernel
@@ -47,6 +48,7 @@ class PathCache:
     starts: Starts | None = None  # where problems may begin
     shared: bool = False  # whether it serves several fits
     memory: GramMemory | None = None  # of kernel matrices
+    fold: FoldGramRows | None = None  # rows of these that other folds share
 
 
 @dataclass(eq=False)
@@ -84,7 +86,7 @@ class FormMaker:
                 pair = self._pair_kernel(pairs, j)
                 features = features if pair is None else replace(features, pair=pair)
             if handed.shared and isinstance(features, KernelFeatures):
-                features.reuse(handed.memory if pairs is None else None)
+                features.reuse(*((handed.memory, handed.fold) if pairs is None else ()))
         if handed.prepared.left > 1:
             handed.pieces[j], handed.features[j] = piece, features
         inner = kernel if place is None else Kernel("linear")

@@ -62,6 +62,19 @@ cdef class KnownRows:
             self.at[index[k]], self.order[self.count] = self.count, index[k]
             self.count += 1
 
+    def compute(self, const long long[::1] index):
+        """Compute those of some rows that are not known; there needs to be a maker."""
+        cdef Py_ssize_t k
+        if self.maker is None:
+            raise ValueError("rows cannot be computed without a maker")
+        for k in range(index.shape[0]):
+            if not 0 <= index[k] < self.at.shape[0]:
+                raise ValueError("an index is out of range")
+        with nogil:
+            for k in range(index.shape[0]):
+                self.allowed = 1
+                self.row(index[k])
+
     cdef const double* row(self, Py_ssize_t k) noexcept nogil:
         # NULL where the row is not there and must not be computed now.
         if self.at[k] < 0:
@@ -94,9 +107,10 @@ cdef class SelectedRows(RowMaker):
         self.whole, self.index, self.length = whole, index, index.shape[0]
 
     cdef void fill(self, Py_ssize_t i, double* out) noexcept nogil:
-        cdef Py_ssize_t k
+        cdef Py_ssize_t k, n = self.length
         cdef const double* row
+        cdef const long long* index = &self.index[0]
         self.whole.allowed = 1
-        row = self.whole.row(self.index[i])
-        for k in range(self.length):
-            out[k] = row[self.index[k]]
+        row = self.whole.row(index[i])
+        for k in range(n):
+            out[k] = row[index[k]]

@@ -252,7 +252,7 @@ def _loo_by_refits(
         handed = _loo_start_cache(setting, task, kernel, model)
         fitted = setting.solve(task, setting.complete(task), kernel, handed)
         judged.stopped = fitted.outcome.stopped
-        judged.note(fitted)
+        judged.note(fitted.outcome.certificate, fitted.shortfalls)
         one = setting.builder().model(fitted)
         values[mine] = one.decision_function(rows_of_study(study.X, data.rows[mine[:1]]))
         bar.advance()
@@ -309,7 +309,7 @@ def score_by_loo_bound(study: Study, bar: ProgressBar) -> StudyScores:
         judged.stopped = fitted.outcome.stopped
         if judged.stopped:
             break
-        judged.note(fitted)
+        judged.note(fitted.outcome.certificate, fitted.shortfalls)
         judged.scores[i, 0] = _loo_bound_score(study, fitted, diagonals)
         bar.advance()
     return judged

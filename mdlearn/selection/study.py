@@ -9,20 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.gram import GramMemory
+from mdlearn.data.features.gram import FoldGramRows, GramMemory, StudyGramRows
+from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.data.validation import Data, check_weights
 from mdlearn.driver.limits import LimitShortfall
 from mdlearn.forms.proof import Certificate
+from mdlearn.numerics.memory import CACHE_BYTES, available_bytes
 from mdlearn.objectives.declaration import declared_grid
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.fits import solve_path
-from mdlearn.selection.paths.grid import Asked, checked_grid_points
+from mdlearn.selection.paths.grid import Asked, checked_grid_points, equal_grid_points
 from mdlearn.selection.paths.path import Path
 from mdlearn.selection.progress_bar import ProgressBar
 from mdlearn.selection.scoring import Scoring, scoring_of
 from mdlearn.stages import Call, CheckedCall, Fitted
+
+LEAST_SHARED_ROWS = 1280
+"""Rows from which kernels are searched one after the other: up to 1,024 of a fold have a whole matrix of their own."""
+SHARED_MATRIX_SHARE = 0.25
+"""Share of the option `cache`, and of the memory that is left, that kernel values shared by folds may take."""
 
 
 def rows_of_study(X: Any, index: np.ndarray) -> Any:
@@ -47,10 +54,10 @@ class StudyScores:
     shortfalls: list[LimitShortfall] = field(default_factory=list)
     stopped: str = ""  # why there are no more fits; empty if all are done
 
-    def note(self, fitted: Fitted) -> None:
+    def note(self, certificate: Certificate, shortfalls: Sequence[LimitShortfall]) -> None:
         """Keep what a fit says of itself."""
-        self.certificates.append(fitted.outcome.certificate)
-        self.shortfalls.extend(fitted.shortfalls)
+        self.certificates.append(certificate)
+        self.shortfalls.extend(shortfalls)
 
     def keep(self, rows: np.ndarray, values: np.ndarray, n_given: int) -> None:
         """Keep decision values of some of the caller's rows."""
@@ -125,29 +132,59 @@ class Study:
     def by_folds(self, folds: tuple[Fold, ...], bar: ProgressBar) -> StudyScores:
         """Fit every point to the training rows of every fold."""
         judged = StudyScores(np.full((len(self.points), len(folds)), np.nan), folds)
-        memory = GramMemory()
-        for j, (train, test) in enumerate(folds):
-            judged.stopped = judged.stopped or self.late()
-            if judged.stopped:
-                break
-            began = time.perf_counter()
-            setting = self.without(self.weights * np.bincount(train, minlength=self.data.n_given))
-            found: dict[int, Fitted] = {}
-            for i, fitted in solve_path(setting, self.asked, memory):
-                judged.stopped = fitted.outcome.stopped
+        memory, settings = GramMemory(), dict[int, CheckedCall]()
+        noted: dict[tuple[int, int], tuple[Certificate, list[LimitShortfall]]] = {}
+        groups = self._groups_by_kernel()
+        for group, kernel in groups:
+            shared = None if kernel is None else self._shared_gram_rows(kernel, memory)
+            for j, (train, test) in enumerate(folds):
+                judged.stopped = judged.stopped or self.late()
                 if judged.stopped:
                     break
-                found[i] = fitted
-                bar.advance()
-            if found:
-                reached = sorted(found)
-                fits = [found[i] for i in reached]
-                for fitted in fits:
-                    judged.note(fitted)
-                points = [self.points[i] for i in reached]
-                path = Path(points, setting.builder(fits), fits, time.perf_counter() - began)
-                self._judge(judged, j, reached, path, test)
+                began = time.perf_counter()
+                setting = settings.get(j) or self.without(
+                    self.weights * np.bincount(train, minlength=self.data.n_given)
+                )
+                if len(groups) > 1:
+                    settings[j] = setting
+                fold = None
+                if shared is not None:
+                    fold = FoldGramRows(shared, np.searchsorted(self.data.rows, setting.data.rows))
+                found: dict[int, Fitted] = {}
+                for i, fitted in solve_path(setting, [self.asked[i] for i in group], memory, fold):
+                    judged.stopped = fitted.outcome.stopped
+                    if judged.stopped:
+                        break
+                    found[group[i]] = fitted
+                    bar.advance()
+                if found:
+                    reached = sorted(found)
+                    fits = [found[i] for i in reached]
+                    noted |= {(j, i): (found[i].outcome.certificate, found[i].shortfalls) for i in reached}
+                    points = [self.points[i] for i in reached]
+                    path = Path(points, setting.builder(fits), fits, time.perf_counter() - began)
+                    self._judge(judged, j, reached, path, test)
+        for place in sorted(noted):
+            judged.note(*noted[place])
         return judged
+
+    def _groups_by_kernel(self) -> list[tuple[list[int], Kernel | None]]:
+        """Positions of the points of one kernel after the other, with those of which folds share rows; else of all."""
+        X, every, given = self.data.X, list(range(len(self.points))), [given for _, given in self.asked]
+        few = self.setting.pairs is None and LEAST_SHARED_ROWS <= X.shape[0] and 8.0 * X.n_entries <= COPY_BYTES
+        if self.call.kernel != "rbf" or not few:
+            return [(every, None)]
+        found = list[tuple[list[int], Kernel | None]]()
+        for group in equal_grid_points(given):
+            exact = len(group) > 1 and given[group[0]].get("approximation") is None
+            kernel = self.setting.kernel(given[group[0]]) if exact else None
+            found.append((group, kernel if kernel is not None and StudyGramRows.suits(kernel, X) else None))
+        return found if any(kernel is not None for _, kernel in found) else [(every, None)]
+
+    def _shared_gram_rows(self, kernel: Kernel, memory: GramMemory) -> StudyGramRows:
+        """Rows of a kernel's matrix that all folds share, as many as memory has room for."""
+        room = min(float(self.call.options.get("cache", np.inf)), available_bytes())
+        return StudyGramRows(kernel, self.data.X, memory, min(CACHE_BYTES, SHARED_MATRIX_SHARE * room))
 
     def _judge(self, judged: StudyScores, j: int, reached: list[int], path: Path, test: np.ndarray) -> None:
         """Score the models of one fold."""

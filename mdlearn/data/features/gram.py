@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mdlearn._solvers import gaussian
-from mdlearn._solvers.known_rows import KnownRows
+from mdlearn._solvers.gaussian import RowMaker
+from mdlearn._solvers.known_rows import KnownRows, SelectedRows
 from mdlearn._solvers.products import write_symmetric
 from mdlearn.data.features.kernel_rounding import kernel_half_roundings
 from mdlearn.data.features.kernels import Kernel
@@ -80,6 +81,7 @@ class GramRowsCache:
     reused: bool = False  # whether several fits, the points of a path, have them in common
     concurrent: bool = False  # whether several threads ask for values at the same time
     merged: tuple[EqualRows, Any] | None = None  # groups of equal rows, and features of a row of each
+    fold: FoldGramRows | None = None  # where rows come from that several folds share
 
 
 class GramRowMaker:
@@ -95,8 +97,7 @@ class GramRowMaker:
         self.centre = None if rows.sparse else kernel.centre
         self.squares = kernel.squares(rows, self.centre)
         if kernel.name == "rbf" and not rows.sparse and rows.shape[1] <= SINGLE_ROW_LENGTH:
-            scaled = rows.block(slice(None)).T * np.sqrt(kernel.params["gamma"])
-            self.single = gaussian.GaussianRows(np.ascontiguousarray(scaled), np.empty(scaled.shape[0]))
+            self.single = _single_gaussian_rows(kernel, rows)
 
     def fill(self, index: np.ndarray, out: np.ndarray) -> Generator[None, None, None]:
         """Write the rows `index` of the matrix into `out`."""
@@ -107,6 +108,64 @@ class GramRowMaker:
                 right = self.squares[others] if self.squares.shape[0] else self.squares
                 out[part, others] = self.kernel.tile(left, self.rows.take(others), self.centre, squares, right)
             yield
+
+
+class StudyGramRows:
+    """Rows of the Gaussian matrix of all rows of a study, of which folds take theirs: they have most rows in common.
+
+    Values are differences with the centre of all rows, in every fold: their bits depend on nothing that is shared.
+
+    `kernel`, `rows`: of the study; `most`: bytes that the matrix may take; above, folds compute rows of their own.
+    """
+
+    def __init__(self, kernel: Kernel, rows: Rows, memory: GramMemory, most: float) -> None:
+        self.kernel, self.rows, self.memory = kernel, rows, memory
+        self.fits = 8.0 * rows.shape[0] ** 2 <= most
+        self.known: KnownRows | None = None
+
+    @staticmethod
+    def suits(kernel: Kernel, rows: Rows) -> bool:
+        """Whether rows of a matrix are made of differences."""
+        narrow = not rows.sparse and rows.shape[1] <= SINGLE_ROW_LENGTH
+        return kernel.plain and kernel.name == "rbf" and narrow
+
+    def maker(self, index: np.ndarray) -> RowMaker:
+        """Return what makes single rows of the matrix between the rows `index`."""
+        if not self.fits:
+            return _single_gaussian_rows(*self.kernel.centred_copy(self.rows.take(index)))
+        if self.known is None:
+            m, single = self.rows.shape[0], _single_gaussian_rows(*self.kernel.centred_copy(self.rows))
+            place, order = np.full(m, -1, dtype=np.int64), np.empty(m, dtype=np.int64)
+            self.known = KnownRows(self.memory.matrix("study", m), place, order, np.ones(m), single)
+        return SelectedRows(self.known, index)
+
+
+@dataclass(frozen=True)
+class FoldGramRows:
+    """Rows `index` of a study, as those of a fold whose Gaussian matrix takes its rows from the study's."""
+
+    study: StudyGramRows
+    index: np.ndarray
+
+    def shared_kernel(self, kernel: Kernel) -> Kernel | None:
+        """Return the kernel of the fold with the centre of all rows; None where it is another one than the study's."""
+        own = self.study.kernel
+        same = kernel.plain and kernel.name == own.name and kernel.params == own.params
+        return replace(kernel, centre=own.centre) if same else None
+
+    def take(self, rows: np.ndarray) -> FoldGramRows:
+        """Return the same for some rows of the fold."""
+        return FoldGramRows(self.study, self.index[rows])
+
+    def maker(self) -> RowMaker:
+        """Return what makes single rows of the fold's matrix."""
+        return self.study.maker(self.index)
+
+
+def _single_gaussian_rows(kernel: Kernel, rows: Rows) -> gaussian.GaussianRows:
+    """Return what makes single rows of a Gaussian matrix of differences."""
+    scaled = rows.block(slice(None)).T * np.sqrt(kernel.params["gamma"])
+    return gaussian.GaussianRows(np.ascontiguousarray(scaled), np.empty(scaled.shape[0]))
 
 
 def cheap_gram_diagonal(kernel: Kernel, rows: Rows) -> np.ndarray | None:

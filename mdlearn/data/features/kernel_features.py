@@ -16,6 +16,7 @@ import numpy as np
 from mdlearn._solvers.known_rows import KnownRows
 from mdlearn.data.features.gram import (
     ClassPairGram,
+    FoldGramRows,
     GramMemory,
     GramRowMaker,
     GramRowsCache,
@@ -32,7 +33,7 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import EqualRows, distinct, equal_rows
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_rows
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_rows, steps
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.pivoted_cholesky import pivoted_cholesky_of_kernel
@@ -85,9 +86,9 @@ class KernelFeatures:
         """Whether several fits, the points of a path, share what is known of the Gram matrix."""
         return self._known.reused
 
-    def reuse(self, memory: GramMemory | None = None) -> None:
-        """Note that several fits share them, in memory that other matrices had before."""
-        self._known.reused = True
+    def reuse(self, memory: GramMemory | None = None, fold: FoldGramRows | None = None) -> None:
+        """Note that several fits share them, in memory that other matrices had before; `fold`: so do other folds."""
+        self._known.reused, self._known.fold = True, fold
         if memory is not None:
             self._known.memory = memory.owned_by(self._known)
 
@@ -113,6 +114,7 @@ class KernelFeatures:
             known.merged = groups, KernelFeatures(self.rows.take(groups.where), self.kernel)
         groups, features = known.merged
         features._known.reused, features._known.concurrent = known.reused, known.concurrent
+        features._known.fold = None if known.fold is None else known.fold.take(groups.where)
         return groups, features
 
     @property
@@ -219,6 +221,11 @@ class KernelFeatures:
     def gram_rows(self, index: np.ndarray) -> Generator[None, None, None]:
         """Compute the rows `index` of the Gram matrix of a plain kernel, to be remembered until `gram` is called."""
         known = self.cached_rows()
+        if self._known.fold is not None:
+            for part in steps(index.shape[0], max(1, BLOCK_ENTRIES // self.n_rows)):
+                known.compute(index[part])
+                yield
+            return
         yield from self._row_maker.fill(index, known.room(index.shape[0]))
         known.note(index)
 
@@ -227,7 +234,8 @@ class KernelFeatures:
         if self._known.rows is None:
             squares = self.squares()
             self._check_size(squares)
-            m, maker = self.n_rows, self._row_maker.single
+            m, fold = self.n_rows, self._known.fold
+            maker = self._row_maker.single if fold is None else fold.maker()
             place, order = np.full(m, -1, dtype=np.int64), np.empty(m, dtype=np.int64)
             self._known.rows = KnownRows(self._known.memory.matrix("rows", m), place, order, squares, maker)
         return self._known.rows

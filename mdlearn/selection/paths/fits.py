@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.gram import GramMemory
+from mdlearn.data.features.gram import FoldGramRows, GramMemory
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
@@ -117,13 +117,17 @@ def fit_path(
 
 
 def solve_path(
-    setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]], memory: GramMemory | None = None
+    setting: CheckedCall,
+    asked: Sequence[tuple[Objective, dict[str, Any]]],
+    memory: GramMemory | None = None,
+    fold: FoldGramRows | None = None,
 ) -> Iterator[tuple[int, Fitted]]:
     """Yield (position, fit) of the points of a path as they are done, group by group of equal features.
 
     Once a fit was stopped, those after it are not begun: their answer is w = 0.
 
-    `asked`: objective and kernel parameters of every point; `memory`: of kernel matrices, shared with other paths.
+    `asked`: objective and kernel parameters of every point; `memory`: of kernel matrices, shared with other paths,
+    and `fold`: rows of these, for points with the same kernel.
     """
     limits, total = setting.call.limits, setting.data.total
     filled = [setting.complete(task) for task, _ in asked]
@@ -133,6 +137,9 @@ def solve_path(
         kernel = setting.kernel(asked[group[0]][1])
         route = GridRoute([grid_term_weights(asked[i][0], filled[i], total) for i in group])
         handed = PathCache(prepared=Prepared(len(group)), shared=len(group) > 1, memory=memory)
+        shared_kernel = None if fold is None else fold.shared_kernel(kernel)
+        if shared_kernel is not None:
+            kernel, handed.fold = shared_kernel, fold
         solved = dict[int, Fitted]()
         for t, j in enumerate(route.order):
             i, near = group[j], route.before(t)
