@@ -173,16 +173,16 @@ class Column:
         if self.by_row is None and self.kinds.isdisjoint(("given", "native")):
             steepest = 0.0
             for t in self.terms:
-                steepest += 0.0 if t.kind == "squared" else t.weight
+                steepest += 0.0 if t.squared else t.weight
             return self.total * steepest
-        return sum([float(cap.sum()) for t, cap in zip(self.terms, self.caps) if t.kind != "squared"])
+        return sum([float(cap.sum()) for t, cap in zip(self.terms, self.caps) if not t.squared])
 
     @kept
     def bends(self) -> float:
         """Sum of the second derivatives of variance and squared terms at most."""
         squared = 0.0
         for t in self.terms:
-            squared += t.steepest if t.kind == "squared" else 0.0
+            squared += t.steepest if t.squared else 0.0
         return (self.kappa + squared) * self.total
 
     @kept
@@ -263,8 +263,8 @@ class Column:
         alpha *= self.y
         return alpha
 
-    def distribution_value(self, scores: np.ndarray) -> float:
-        """v Var(z) - a mean(z) + losses at scores y f: everything but the ridge."""
+    def distribution_value(self, scores: np.ndarray, estimated: bool = False) -> float:
+        """v Var(z) - a mean(z) + losses at scores y f: everything but the ridge; `estimated`: as engines need it."""
         z = scores if self.offset is None else scores - self.offset
         value = 0.0
         if self.mean > 0 or self.variance > 0:  # 0 times an overflow is no number
@@ -273,7 +273,8 @@ class Column:
         if self.variance > 0:
             value += self.variance * (float(self.counts @ np.square(z - mean)) / self.total)
         for i, (t, own) in enumerate(self.shares):
-            value += t.value(z if self.shifts is None else z - self.shifts[i], own)
+            there = z if self.shifts is None else z - self.shifts[i]
+            value += t.estimated_value(there, own) if estimated else t.value(there, own)
         return value
 
     def growth_of_margin(self, least: float, slack: float) -> float:
@@ -298,11 +299,14 @@ class Column:
         found = [t.curvatures(there, own) for (t, own), there in zip(self.shares, self.margins_of_terms(z))]
         return np.array(found).reshape(-1, z.shape[0])
 
-    def bound(self, beta: np.ndarray, sigma: np.ndarray) -> float:
-        """Lower bound of the objective from multipliers within their caps, but for the ridge's share."""
+    def bound(self, beta: np.ndarray, sigma: np.ndarray, estimated: bool = False) -> float:
+        """Lower bound of the objective from multipliers within their caps, but for the ridge's share.
+
+        `estimated`: as engines need it, but for some digits.
+        """
         value = 0.0
         for (t, own), b in zip(self.shares, beta):
-            value += t.bound(b, own)
+            value += t.estimated_bound(b, own) if estimated else t.bound(b, own)
         if self.shifts is not None:
             value += float(self.sides @ (self.shifts * beta).sum(axis=1))
         if self.kappa > 0:

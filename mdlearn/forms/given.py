@@ -13,12 +13,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from mdlearn._solvers import hinges
 from mdlearn.forms.given_checks import (
+    BEND_ROUNDING,
     COMPARED_MARGINS,
     Function,
+    SlopeRamp,
     check_conjugate,
     check_given_functions,
     check_given_values,
+    find_slope_ramp,
 )
 from mdlearn.forms.native import NativeFunction, NativeSums
 
@@ -29,6 +33,8 @@ CHECKED_MARGIN = 1e4
 EPS = float(np.finfo(float).eps)
 UNBOUNDED_DEPTH = 1e6
 """Depth, in units of the values at margins of NEAR, from which a loss is taken to fall without end."""
+RAMP_SHARE = 0.999
+"""Share of the largest slope near 0 below which a ramp has not ended yet."""
 SEARCH_STEPS = 60
 """Most steps towards the margin of a slope: halvings alone get there."""
 
@@ -181,6 +187,17 @@ class GivenLoss:
         self.sums = self._native_sums()
         self.floor = self._least_value(first, last)
         self._find_bends()
+        self.ramps = {side: self._ramp(side) if cap > 0 else None for side, cap in self.limits.items()}
+
+    def _ramp(self, side: int) -> SlopeRamp | None:
+        """Return the ramp that the slope of one side is, if it is one: from 0 at a threshold on, up to a cap."""
+        falls = np.maximum(-side * self.derivative(COMPARED_MARGINS), 0.0)
+        most = float(falls.max())
+        bends = self.second(COMPARED_MARGINS[(falls > 0) & (falls < RAMP_SHARE * most)])
+        if bends.size and np.ptp(bends) > BEND_ROUNDING * float(bends.max()):
+            return None
+        z = float(self.margins_of(np.array([-0.5 * side * most]))[0])
+        return find_slope_ramp((self.value, self.derivative, self.second), z, side, self.limits[side], self.grid)
 
     def _native_sums(self) -> NativeSums | None:
         """Sums in compiled loops, where all functions are compiled; the conjugate need not be."""
@@ -232,7 +249,6 @@ class GivenTerm:
     loss: GivenLoss
     side: int
     hard: ClassVar[bool] = False
-    threshold: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight < np.inf:
@@ -244,9 +260,29 @@ class GivenTerm:
         return "given" if self.loss.native is None else "native"
 
     @property
+    def ramp(self) -> SlopeRamp | None:
+        """Numbers of a slope that grows linearly from a threshold on, up to a cap; None of any other."""
+        return self.loss.ramps[self.side]
+
+    @property
+    def threshold(self) -> float:
+        """Margin at which a ramp begins, else 0."""
+        return 0.0 if self.ramp is None else self.ramp.threshold
+
+    @property
+    def parabolic(self) -> bool:
+        """Whether the conjugate is a parabola within the caps: whether the slope is a ramp."""
+        return self.ramp is not None
+
+    @property
+    def squared(self) -> bool:
+        """Whether the slope is a ramp without a cap, as that of a squared hinge."""
+        return self.ramp is not None and self.ramp.cap == np.inf
+
+    @property
     def steepest(self) -> float:
         """Largest second derivative at margins up to `reach`, per unit of sample weight."""
-        return self.weight * self.loss.steepest
+        return self.weight * (self.loss.steepest if self.ramp is None else self.ramp.bend)
 
     @property
     def reach(self) -> float:
@@ -267,11 +303,23 @@ class GivenTerm:
             return self.loss.value(np.minimum(z, bottom))
         return self.loss.value(np.maximum(z, bottom)) - self.loss.lowest
 
+    @property
+    def _lowest(self) -> float:
+        """Value of this side of the loss where its ramp begins."""
+        return 0.0 if self.ramp is None or (self.side < 0 and self.loss.bottom is not None) else self.ramp.lowest
+
     def value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Sum of the term over all rows."""
         if self.loss.sums is not None:
             return self.weight * self.loss.sums.losses(z, counts, self.side)
         return self.weight * float(counts @ self.each(z))
+
+    def estimated_value(self, z: np.ndarray, counts: np.ndarray) -> float:
+        """Return `value` but for some digits, where that is cheaper: for engines alone."""
+        if not self.squared:
+            return self.value(z, counts)
+        rise = hinges.loss(np.ascontiguousarray(z), counts, self.side, self.threshold, True)
+        return 0.5 * self.steepest * rise + self.weight * self._lowest * float(counts.sum())
 
     def value_at_zero(self, total: float) -> float:
         """Value of the term at margins 0, of rows whose counts add up to `total`."""
@@ -279,11 +327,14 @@ class GivenTerm:
 
     def caps(self, counts: np.ndarray) -> np.ndarray:
         """Upper bounds of the multipliers: the steepest slope of this side times weight * counts."""
+        if self.squared:
+            return np.where(self.weight * counts > 0, np.inf, 0.0)
         return self.loss.limits[self.side] * (self.weight * counts)
 
     def softness(self, counts: np.ndarray) -> np.ndarray:
-        """Zeros: the conjugate is no parabola, and engines that rely on one do not take this kind."""
-        return np.zeros_like(counts)
+        """delta with conjugate delta * beta^2 / 2 within the caps, of a ramp; zeros of any other slope."""
+        factor = self.steepest * counts if self.parabolic else np.zeros_like(counts)
+        return np.divide(1.0, factor, out=np.zeros_like(counts), where=factor > 0)
 
     def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
         """Contribution of multipliers within their caps to a lower bound: minus the conjugate."""
@@ -295,19 +346,29 @@ class GivenTerm:
         return float(factor[used] @ (least if self.side > 0 else least - self.loss.lowest))
 
     def estimated_bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
-        """Return `bound` but for some digits, where that is cheaper: not safe, for a search alone."""
+        """Return `bound` but for some digits, where that is cheaper: not safe, for engines alone."""
+        if self.ramp is not None:
+            value = self.weight * self._lowest * float(counts.sum()) + self.side * self.threshold * float(beta.sum())
+            return value - (
+                hinges.squares(np.ascontiguousarray(beta), counts, 0.5 / self.steepest) if self.weight > 0 else 0.0
+            )
         if self.loss.sums is None or self.loss.sums.conjugate is not None:
             return self.bound(beta, counts)
         return self.loss.sums.estimate(beta, counts, self.weight, self.side)
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z."""
+        if self.ramp is not None:
+            beta = self.steepest * counts * np.maximum(self.side * (self.threshold - z), 0.0)
+            return beta if self.squared else np.minimum(beta, self.caps(counts))
         if self.loss.sums is not None:
             return self.loss.sums.slopes(z, counts, self.weight, self.side)
         return self.weight * counts * np.maximum(-self.side * self.loss.derivative(z), 0.0)
 
     def curvatures(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Second derivatives at margins z; at the minimum, that of the loss counts as falling."""
+        if self.squared:
+            return self.steepest * counts * (self.side * (self.threshold - z) > 0)
         if self.loss.sums is not None:
             return self.loss.sums.curvatures(z, counts, self.weight, self.side)
         slope = self.loss.derivative(z)
@@ -315,6 +376,8 @@ class GivenTerm:
 
     def freedom(self, beta: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Change of the multipliers per unit of margin."""
+        if self.squared:
+            return self.steepest * counts * (beta > 0)
         factor = self.weight * counts
         slopes = np.divide(-self.side * beta, factor, out=np.zeros_like(beta), where=factor > 0)
         return factor * self.loss.second(self.loss.margins_of(slopes)) * (beta > 0)

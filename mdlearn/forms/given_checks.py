@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +20,14 @@ COMPARED_STEP = 1e-3
 KINK_HALVINGS = 40
 """Times that the interval between two margins is halved in search of a kink."""
 EPS = float(np.finfo(float).eps)
+RAMP_ROUNDING = 64.0 * EPS
+"""Relative difference of slopes and values of a ramp that rounding of the functions makes."""
+BEND_ROUNDING = 1e-9
+"""Relative difference of second derivatives of a ramp that rounding of the function makes."""
+RAMP_PARTS = 64
+"""Parts of a ramp between whose ends the functions are compared with it, beside the margins of the table."""
+UNLIMITED_SLOPE = 1e50
+"""Slope from which one is taken to grow without end: that at the last margin of the table."""
 REAL_KINDS = "biuf"
 """Kinds of dtypes that functions of a loss may return."""
 
@@ -152,3 +162,72 @@ def check_conjugate(conjugate: Function, t: np.ndarray, f: np.ndarray, s: np.nda
         raise ValueError(
             f"conjugate of a given loss needs to be f*(s) = s t - f(t) at s = f'(t); it is not at the margin {at:g}"
         )
+
+
+class SlopeRamp(NamedTuple):
+    """Slope of one side of a loss that grows linearly from a threshold on, up to a cap: the conjugate is a parabola.
+
+    Attributes
+    ----------
+    threshold : float
+        Margin at which the slope begins.
+    bend : float
+        Second derivative from there on.
+    cap : float
+        Largest slope, infinite where it grows without end.
+    lowest : float
+        Value at the threshold, from which this side of the loss rises.
+    """
+
+    threshold: float
+    bend: float
+    cap: float
+    lowest: float
+
+
+def find_slope_ramp(
+    functions: tuple[Function, Function, Function], z: float, side: int, cap: float, grid: np.ndarray
+) -> SlopeRamp | None:
+    """Return the ramp that one side of a given loss is, None where it is anything else.
+
+    Parameters
+    ----------
+    functions : tuple of callable
+        Value, derivative and second derivative.
+    z : float
+        Margin at which the side has some slope below its largest.
+    side : int
+        +1 for the margins at which the loss falls, -1 for those at which it rises.
+    cap : float
+        Largest slope of that side at margins of the grid.
+    grid : ndarray of shape (G,)
+        Margins at which the functions are finite, and compared with the ramp.
+    """
+    value, derivative, second = functions
+
+    def fall(t: np.ndarray) -> np.ndarray:
+        return np.maximum(-side * derivative(t), 0.0)
+
+    bend = float(second(np.array([z]))[0])
+    if not 0.0 < bend < UNLIMITED_SLOPE:
+        return None
+    threshold = z + side * float(fall(np.array([z]))[0]) / bend
+    cap = cap if cap < UNLIMITED_SLOPE else math.inf
+    length = cap / bend
+    parts = np.linspace(-0.5, 1.5, 2 * RAMP_PARTS + 1)
+    t = np.concatenate([grid, threshold - side * (length if cap < math.inf else 1.0 + abs(threshold)) * parts])
+    t = t[(t >= grid[0]) & (t <= grid[-1])]
+    found, excess, room = fall(t), side * (threshold - t), RAMP_ROUNDING * (abs(threshold) + np.abs(t))
+    along = np.clip(excess, 0.0, length)
+    off = np.where(excess > length + room, RAMP_ROUNDING * cap, bend * np.where(excess < -room, RAMP_ROUNDING, room))
+    if (np.abs(found - bend * along) > off).any():
+        return None
+    own = (excess > room) & (np.abs(excess - length) > room)  # at corners the second derivative is either number
+    bends = np.where(excess < length, bend, 0.0)
+    if (np.abs(second(t) - bends)[own] > BEND_ROUNDING * bend).any():
+        return None
+    lowest, values = float(value(np.array([threshold]))[0]), value(t)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rise = bend * along * (excess - 0.5 * along)
+        missed = np.abs(values - lowest - rise) > RAMP_ROUNDING * (np.abs(values) + abs(lowest)) + bend * along * room
+    return None if missed[own & np.isfinite(rise)].any() else SlopeRamp(threshold, bend, cap, lowest)

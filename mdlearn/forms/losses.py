@@ -46,6 +46,10 @@ class HingeTerm:
         Whether the term is a constraint side * (z - threshold) >= 0.
     kind : str
         "constraint", "hinge" (a kink) or "squared" (a continuous slope).
+    squared : bool
+        Whether the slope grows linearly from the threshold on, without end.
+    parabolic : bool
+        Whether the conjugate is a parabola or a line within the caps.
     """
 
     weight: float
@@ -54,6 +58,8 @@ class HingeTerm:
     power: int = 1
     hard: bool = field(init=False, repr=False, compare=False)
     kind: str = field(init=False, repr=False, compare=False)
+    squared: bool = field(init=False, repr=False, compare=False)
+    parabolic: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.weight >= 0:
@@ -62,7 +68,7 @@ class HingeTerm:
             raise ValueError(f"a hinge term needs side +1 or -1, power 1 or 2 and a finite threshold; got {self!r}")
         hard = math.isinf(self.weight)
         kind = "constraint" if hard else "hinge" if self.power == 1 else "squared"
-        vars(self).update(hard=hard, kind=kind)
+        vars(self).update(hard=hard, kind=kind, squared=kind == "squared")
 
     @property
     def numbers(self) -> tuple[float, float, float, float, float, float]:
@@ -81,6 +87,8 @@ class HingeTerm:
             return 0.0
         z, squared = np.ascontiguousarray(z), self.power == 2
         return self.weight * hinges.loss(z, counts, self.side, self.threshold, squared)
+
+    estimated_value = value  # engines have no cheaper one
 
     def value_at_zero(self, total: float) -> float:
         """Value of the term at margins 0, of rows whose counts add up to `total`."""
@@ -117,9 +125,7 @@ class HingeTerm:
             return linear
         return linear - hinges.squares(np.ascontiguousarray(beta), counts, 0.25 / self.weight)
 
-    def estimated_bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
-        """Return `bound`: a search has no cheaper one."""
-        return self.bound(beta, counts)
+    estimated_bound = bound  # engines have no cheaper one
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z, of a squared term."""
@@ -160,6 +166,8 @@ class LogisticTerm:
     kind: ClassVar[str] = "logistic"
     side: ClassVar[int] = 1
     hard: ClassVar[bool] = False
+    parabolic: ClassVar[bool] = False
+    squared: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (0 <= self.weight < math.inf and 0 < self.alpha < math.inf and math.isfinite(self.threshold)):
@@ -178,6 +186,8 @@ class LogisticTerm:
     def value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Sum of the term over all rows."""
         return self.weight * logistic.loss(np.ascontiguousarray(z), counts, self.alpha, self.threshold)
+
+    estimated_value = value  # engines have no cheaper one
 
     def value_at_zero(self, total: float) -> float:
         """Value of the term at margins 0, of rows whose counts add up to `total`."""
@@ -201,9 +211,7 @@ class LogisticTerm:
         entropy = logistic.entropy(np.ascontiguousarray(beta), self.caps(counts))
         return self.threshold * float(beta.sum()) - entropy / self.alpha
 
-    def estimated_bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
-        """Return `bound`: a search has no cheaper one."""
-        return self.bound(beta, counts)
+    estimated_bound = bound  # engines have no cheaper one
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z."""

@@ -39,8 +39,13 @@ ROUNDING_OF_SUMS = 1e-14
 """What is left of sums that are 0, relative to their terms."""
 
 
-def feasible_dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> Dual:
-    """Make multipliers feasible for a margin form's certificate and return the dual value there."""
+def feasible_dual(
+    form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray, estimated: bool = False
+) -> Dual:
+    """Make multipliers feasible for a margin form's certificate and return the dual value there.
+
+    `estimated`: as engines need it, but for some digits of given losses.
+    """
     beta = np.minimum(np.maximum(beta, 0.0), column.caps)
     if form.ridge == 0 and not form.features.ready:
         return _dual_value_without_bound(column, beta)
@@ -52,7 +57,7 @@ def feasible_dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.
         return _dual_value_without_bound(column, beta)
     beta, sigma = repaired
     alpha = column.alpha(beta, sigma)
-    value, element = column.bound(beta, sigma), None
+    value, element = column.bound(beta, sigma, estimated), None
     if not form.features.ready:
         # A fit that ended before any kernel value was known: the bound is loose, but it is one.
         total = float(alpha.sum()) if form.bias == "regularized" else 0.0

@@ -12,8 +12,10 @@ MISSED_BY_ROUNDING = 1e-9
 """Relative miss of a threshold that is made up for wherever that lowers the objective."""
 
 
-def primal_objective(column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
+def primal_objective(column: Column, z: np.ndarray, squares: float, estimated: bool = False) -> tuple[float, float]:
     """Primal (objective, factor) of a margin form at margins z and with `squares` as `MarginForm.norm` gives it.
+
+    `estimated`: as engines need it, but for some digits of given losses.
 
     Constraints scale the point by the smallest `factor` >= 1 that reaches feasibility; infinity where none does.
     """
@@ -25,7 +27,8 @@ def primal_objective(column: Column, z: np.ndarray, squares: float) -> tuple[flo
                 factor = max(factor, need / least) if least > 0 and need > 0 else math.inf
     if math.isinf(factor):
         return math.inf, factor
-    return 0.5 * factor * factor * squares + column.distribution_value(z if factor == 1.0 else factor * z), factor
+    value = column.distribution_value(z if factor == 1.0 else factor * z, estimated)
+    return 0.5 * factor * factor * squares + value, factor
 
 
 def primal(

@@ -270,7 +270,7 @@ def _rounding_bound(
     if math.isfinite(column.steepest_slopes):
         steep = np.abs(slopes)
         for ((t, own), there), cap in zip(places, column.caps):
-            steep += t.slopes(there, own) + t.weight * own * off if t.kind == "squared" else cap
+            steep += t.slopes(there, own) + 0.5 * t.steepest * own * off if t.squared else cap
         most = float(steep @ off) + off_squared
         if most <= NO_GROWTH * abs(objective):
             return most

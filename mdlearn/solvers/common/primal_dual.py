@@ -124,8 +124,8 @@ def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> 
     Report
     """
     assert point.coef is not None
-    objective = primal_objective(column, z, form.norm(point.coef, point.intercept))[0]
-    return Report.estimated(objective, feasible_dual(form, column, point.beta, point.sigma)[0], point)
+    objective = primal_objective(column, z, form.norm(point.coef, point.intercept), estimated=True)[0]
+    return Report.estimated(objective, feasible_dual(form, column, point.beta, point.sigma, estimated=True)[0], point)
 
 
 def primal_dual_report_without_pass(
@@ -146,6 +146,6 @@ def primal_dual_report_without_pass(
         if miss > BALANCED * float(np.abs(multipliers).sum()):
             return report_of(form, column, point, z)
     assert point.coef is not None
-    objective = primal_objective(column, z, form.norm(point.coef, point.intercept))[0]
-    bound = column.bound(beta, sigma) - 0.5 * form.norm(*state.coefficients(stand_for))
+    objective = primal_objective(column, z, form.norm(point.coef, point.intercept), estimated=True)[0]
+    bound = column.bound(beta, sigma, estimated=True) - 0.5 * form.norm(*state.coefficients(stand_for))
     return Report.estimated(objective, bound, point)

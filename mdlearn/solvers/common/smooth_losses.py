@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from mdlearn._solvers import hinges
-from mdlearn.forms.losses import loss_term_table
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.line_search import SLOPE_ROUNDING, line_minimum
 
@@ -62,7 +61,7 @@ class SquaredTerms:
 
     def __init__(self, column: Column) -> None:
         self.column = column
-        terms = np.ascontiguousarray(loss_term_table(column.terms).T[[1, 0, 3]])
+        terms = np.array([(t.threshold, t.side, t.steepest) for t in column.terms]).reshape(-1, 3).T.copy()
         offset = np.empty(0) if column.offset is None else column.offset
         self.steepest = float(terms[2].max(initial=0.0)) * float(column.counts.max())
         self.passes = [(column.counts, offset, terms)]

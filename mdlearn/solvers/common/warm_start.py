@@ -76,7 +76,7 @@ def start_multipliers(column: Column, start: Start, z: np.ndarray) -> tuple[np.n
     growth = float(np.median(caps[grown] / beta[grown])) if grown.any() else 1.0
     told = np.where(beyond, caps, np.clip(growth * beta, 0.0, caps))
     soft = column.softness > 0
-    told[soft] = np.maximum(short[soft], 0.0) / column.softness[soft]
+    told[soft] = np.minimum(np.maximum(short[soft], 0.0) / column.softness[soft], caps[soft])
     return kept, told
 
 

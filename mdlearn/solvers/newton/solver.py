@@ -99,7 +99,7 @@ class Newton(Factoring):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per Newton step; for squared terms, then those of the active-set finish."""
-        squared = all(t.kind == "squared" for t in column.terms)
+        squared = all(t.squared for t in column.terms)
         loss: SquaredTerms | SmoothLosses = SquaredTerms(column) if squared else SmoothLosses(column)
         system = choose_system(form, column, shared, loss.steepest)
         yield from system.setup()
@@ -202,7 +202,7 @@ def _newton_intercept_drifts(form: MarginForm, column: Column, D: np.ndarray) ->
 
     A mean term does, and so do logistic terms far from their thresholds: they have a slope there, but do not bend.
     """
-    pulled = column.mean > 0 or any(t.kind != "squared" for t in column.terms)
+    pulled = column.mean > 0 or not all(t.squared for t in column.terms)
     firm = max((t.steepest for t in column.terms), default=0.0) * column.total
     return form.bias == "free" and column.kappa == 0 and pulled and not float(D.sum()) > LOOSE_INTERCEPT_SHARE * firm
 

@@ -139,7 +139,7 @@ class NewtonCG(Solver):
         rng: np.random.Generator,
     ) -> Steps:
         """Offer an iterate per step."""
-        squared = all(t.kind == "squared" for t in column.terms)
+        squared = all(t.squared for t in column.terms)
         loss: SquaredTerms | SmoothLosses = SquaredTerms(column) if squared else SmoothLosses(column)
         current = NewtonCGIterate(form, column, loss, shared)
         yield from current.begin()
@@ -237,7 +237,7 @@ class NewtonCGIterate:
         self.opposite = [
             (i, j)
             for (i, s), (j, t) in pairs
-            if s.kind == t.kind == "squared" and (s.side, s.threshold) == (-t.side, t.threshold)
+            if s.squared and t.squared and (s.side, s.threshold) == (-t.side, t.threshold)
         ]
 
     def _product(self, v: np.ndarray) -> Generator[None, None, np.ndarray]:
@@ -273,13 +273,13 @@ class NewtonCGIterate:
         own = column.alpha(self.slopes, spread)
         self.gradient, self.balance = self.x - own, -float(self.x.sum())
         self.pulls = float(own.sum())
-        self.objective = primal_objective(column, self.z, float(self.x @ self.f))[0]
+        self.objective = primal_objective(column, self.z, float(self.x @ self.f), estimated=True)[0]
         self.beta, self.sigma, missing = self._multipliers(spread)
         norm = float(self.x @ self.f)
         if missing.any():  # what clipped multipliers leave out has this length at most
             length = float(np.abs(missing) @ np.sqrt(np.maximum(self.kernel.diagonal, 0.0) + self.constant))
             norm += length * length - 2.0 * float(missing @ self.f)
-        lower = column.bound(self.beta, self.sigma) - 0.5 * norm
+        lower = column.bound(self.beta, self.sigma, estimated=True) - 0.5 * norm
         if self.free and abs(self.balance) > UNBALANCED_SHARE * float(np.abs(self.x).sum()):
             lower = -np.inf
         self.gap = column.relative_gap(self.objective, lower)

@@ -18,7 +18,6 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.data.validation import check_number
-from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Solver, Steps
 from mdlearn.solvers.common.primal_dual import report_of
@@ -178,7 +177,7 @@ class DualBound:
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.column = form, column
-        self.curved = any(t.kind in CURVED for t in column.terms)
+        self.curved = not all(t.parabolic for t in column.terms)
         self.best = self._complete(np.zeros_like(column.caps), np.zeros_like(column.y))
         self.curved_value = self._curved(self.best.beta) if self.curved else 0.0
 
@@ -218,7 +217,7 @@ class DualBound:
         """Share of the terms with a curved conjugate in the dual value of a bound, but for what is linear."""
         found = 0.0
         for (t, own), b in zip(self.column.shares, beta):
-            if t.kind in CURVED:
+            if not t.parabolic:
                 found += t.estimated_bound(b, own) - t.side * t.threshold * float(b.sum())
         return found
 
@@ -228,10 +227,10 @@ class DualBound:
         share = np.clip(0.5 + 0.5 * excess / width, 0.0, 1.0) if width > 0 else (excess > 0).astype(np.float64)
         soft = c.softness > 0
         squared = np.divide(np.maximum(excess, 0.0), c.softness, out=np.zeros_like(excess), where=soft)
-        # A squared term has no cap; rows without counts have softness and cap 0.
-        beta = np.where(soft, squared, np.where(np.isinf(c.caps), 0.0, c.caps) * share)
+        # Rows without counts have softness and cap 0.
+        beta = np.where(soft, np.minimum(squared, c.caps), np.where(np.isinf(c.caps), 0.0, c.caps) * share)
         for (t, own), there, b in zip(c.shares, c.margins_of_terms(c.margins(z)), beta):
-            if t.kind in CURVED:
+            if not t.parabolic:
                 b[:] = t.slopes(there, own)
         return beta
 

@@ -102,7 +102,7 @@ class StochasticTask:
         offset = None if c.offset is None else c.offset[rows]
         by_row = None if c.by_row is None else c.by_row.take(rows)
         sample = Column(c.y[rows], counts, c.variance, c.mean, c.terms, offset=offset, by_row=by_row)
-        return (0.5 * (float(w @ w) + b * b) + sample.distribution_value(z)) / self.scale
+        return (0.5 * (float(w @ w) + b * b) + sample.distribution_value(z, estimated=True)) / self.scale
 
     def safe_step(self) -> float:
         """A first step size that no row can make diverge: one over the largest curvature (or jump) of one step."""
