@@ -344,7 +344,7 @@ class Driver(LimitedRun):
                 count, offer = count + 1, None
                 problem.examine(report.point)
                 incumbent.take(report)
-                proven = not published and incumbent.promises and incumbent.proven()
+                proven = not published and incumbent.proven()
                 if count >= most and not proven:
                     if not (published and next(reports, NO_MORE_REPORTS) is NO_MORE_REPORTS):
                         self.reason = f"max_iter = {most} reached"

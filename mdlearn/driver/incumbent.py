@@ -84,14 +84,6 @@ class Incumbent:
             self.lower_bound, self.proof = lower, report.point
         self.gap = problem.gap_of(self.objective, self.lower_bound)
 
-    @property
-    def promises(self) -> bool:
-        """Whether the best point and the best bound meet `tol`, or rest, but for what rounding to a type costs."""
-        enough = max(self.tol, AT_REST)
-        if self.gap <= enough:
-            return True
-        return self.problem.gap_of(min(self.objective, self.promised), self.lower_bound) <= enough
-
     def _take_residual(self, report: Report, residual: float) -> None:
         objective, below = self.problem.values(report.objective, report.objective - residual)
         gap = judge_residual(objective, objective - below, self.problem.reference, self.tol).gap
@@ -102,9 +94,15 @@ class Incumbent:
     def proven(self) -> bool:
         """Certify what promises to meet `tol`; say whether it does, or whether rounding lets no later point do so.
 
-        The coefficients that multipliers stand for say the same as they: these are the answer, unless others of before
-        have a smaller objective whose dual coefficients can be told.
+        Nothing is promised where the best point and the best bound miss `tol`, or rest, but for what rounding to a type
+        costs. The coefficients that multipliers stand for say the same as they: these are the answer, unless others of
+        before have a smaller objective whose dual coefficients can be told.
         """
+        enough = max(self.tol, AT_REST)
+        if not self.gap <= enough:
+            promised = self.problem.gap_of(min(self.objective, self.promised), self.lower_bound)
+            if not promised <= enough:
+                return False
         at_limit, proof = False, self.proof
         if proof is None and not self.problem.expandable:
             proof = self.point

@@ -168,22 +168,22 @@ class Column:
         return self._by_terms("caps")
 
     @kept
-    def steepest_slopes(self) -> float:
-        """Largest sum of the slopes of all terms but squared ones; infinity where a slope has no bound."""
-        if self.by_row is None and self.kinds.isdisjoint(("given", "native")):
-            steepest = 0.0
-            for t in self.terms:
-                steepest += 0.0 if t.squared else t.weight
-            return self.total * steepest
-        return sum([float(cap.sum()) for t, cap in zip(self.terms, self.caps) if not t.squared])
+    def steepest(self) -> tuple[float, float]:
+        """Largest sums over all rows: of the slopes of all terms but squared ones, of these and a variance's bends.
 
-    @kept
-    def bends(self) -> float:
-        """Sum of the second derivatives of variance and squared terms at most."""
-        squared = 0.0
+        The first is infinite where a slope has no bound.
+        """
+        slopes = bends = 0.0
         for t in self.terms:
-            squared += t.steepest if t.squared else 0.0
-        return (self.kappa + squared) * self.total
+            if t.squared:
+                bends += t.steepest
+            else:
+                slopes += t.weight
+        if self.by_row is None and self.kinds.isdisjoint(("given", "native")):
+            slopes *= self.total
+        else:
+            slopes = sum([float(cap.sum()) for t, cap in zip(self.terms, self.caps) if not t.squared])
+        return slopes, (self.kappa + bends) * self.total
 
     @kept
     def slope_limits(self) -> tuple[np.ndarray, float]:
@@ -385,7 +385,7 @@ class Column:
 
 SIGNLESS = (
     "sides thresholds whole pull pulled caps softness table kinks at_zero highest_bound_at_zero no_multipliers "
-    "steepest_slopes bends".split()
+    "steepest".split()
 )
 """Properties of a column of a classification that do not depend on its signs."""
 

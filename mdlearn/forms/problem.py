@@ -17,7 +17,6 @@ from mdlearn.forms.certificates.certified_solution import (
     certify,
     certify_as_is,
     certify_best,
-    has_dual_coefficients,
     stored_bound,
     stored_objective,
 )
@@ -32,6 +31,9 @@ from mdlearn.forms.penalised.problem import PenalisedProblem
 from mdlearn.forms.proof import Solution, Start
 
 __all__ = ["ColumnProblem", "Form", "Problem", "Several", "as_joint_problem", "problems_of"]
+
+OWN_FIRST = 1e-8
+"""Gap down to which coefficients of an engine's own are certified before those that multipliers stand for."""
 
 
 class ColumnProblem(Problem):
@@ -66,8 +68,12 @@ class ColumnProblem(Problem):
         return self.part.kappa > 0 and features.n_rows <= MOST_STEPS
 
     def has_dual_coefficients(self, point: Any, tol: float) -> bool:
-        """Whether a point has coefficients of its own with dual coefficients, which need not be looked for."""
-        return has_dual_coefficients(self.form, point, tol)
+        """Whether a point over explicit rows has coefficients of its own with dual ones, which are certified first.
+
+        For a small gap it is the representer of the multipliers: it says what they do.
+        """
+        own = point.coef is not None and point.alpha is not None and tol >= OWN_FIRST
+        return own and self.form.ridge > 0 and isinstance(self.form.features, LinearFeatures)
 
     @property
     def estimates_hold(self) -> bool:
@@ -144,7 +150,7 @@ class ColumnProblem(Problem):
     def certify_best(self, point: Any, tol: float) -> Solution:
         """Certify the better of the representer and the engine's own coefficients."""
         known = self.latest[2] if self.latest is not None and self.latest[:2] == (point, tol) else None
-        return certify_best(self.form, self.part, point, tol, known)
+        return certify_best(self.form, self.part, point, tol, known, self.has_dual_coefficients(point, tol))
 
     def certify_as_is(self, point: Any, tol: float) -> Solution:
         """Certify the engine's own coefficients."""

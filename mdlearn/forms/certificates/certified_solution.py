@@ -28,12 +28,13 @@ from mdlearn.forms.certificates.dual import Dual, feasible_dual, feasible_varian
 from mdlearn.forms.certificates.primal import MISSED_BY_ROUNDING, improved_primal, primal
 from mdlearn.forms.certificates.representer import EPS, ROUNDED_SUM, representer
 from mdlearn.forms.certificates.rounding import (
+    MOST_UNSEEN,
+    SHARE_OF_TOL,
+    UNSEEN_SHARE,
     certain_point,
     rounded,
-    rounding_doubt_of_balance,
     rounding_doubt_of_bound,
     rounding_may_show,
-    unseen_rounding_share,
 )
 from mdlearn.forms.certificates.without_ridge import cheap_without_ridge, doubt_without_ridge
 from mdlearn.forms.margin import BIASES, Column, MarginForm, Point
@@ -43,8 +44,6 @@ ROUNDING_OF_VALUES = 1e-14
 """Relative difference of two objective values that rounding makes."""
 BLURRED_BOUND = 1e-10
 """Relative error of a bound from which it is computed anew."""
-OWN_FIRST = 1e-8
-"""Gap down to which coefficients of an engine's own are certified before those that multipliers stand for."""
 MISSED_COEFFICIENT = 1e-6
 """Difference between coefficients and what their dual ones make, as a share of the largest, from which a model has what
 these make. Rounding of steps on steep losses is no sum over rows; a small ridge lets it grow to the rest's size."""
@@ -126,17 +125,19 @@ def _certified_own_coefficients(
     return representer(form, alpha, coef, intercept, expanded, sharing=len(form.columns))
 
 
-def certify_best(form: MarginForm, column: Column, point: Point, tol: float, known: Proven | None) -> Solution:
+def certify_best(
+    form: MarginForm, column: Column, point: Point, tol: float, known: Proven | None, own_first: bool
+) -> Solution:
     """Certify a margin form by the better of representer and engine's own point, for a fit that ends early.
 
     Where rounding or a limit stops an engine, its own point can be far better than what its multipliers stand for;
     the dual coefficients are then the ones nearest to the multipliers' that give the same function. `known` is what
-    `certify` made of the point.
+    `certify` made of the point; `own_first`: whether the point's own coefficients come before all else.
     """
     nothing = _certified_zero(form, column, point, tol)
     if nothing is not None:
         return nothing
-    if known is None and has_dual_coefficients(form, point, tol) and point.alpha is not None:
+    if known is None and own_first and point.alpha is not None:
         found = values_in_one_pass(form, column, point)
         if found is not None:
             quick = _certified_as_stored(form, column, found.primal, found.proof, found.own, tol, z=found.z)
@@ -157,15 +158,6 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
     assert solution.alpha is not None
     near = solution.alpha if point.alpha is None else point.alpha.copy()
     return _certified_with_coefficients(form, column, (own, proof), near, tol, far=point.alpha is None)
-
-
-def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
-    """Whether to certify a margin form's point over explicit rows by coefficients of its own and their dual ones.
-
-    That is what is certified first. For a small gap it is the representer of the multipliers: it says what they do.
-    """
-    own = point.coef is not None and point.alpha is not None and tol >= OWN_FIRST
-    return own and form.ridge > 0 and isinstance(form.features, LinearFeatures)
 
 
 def _certified_with_coefficients(
@@ -261,8 +253,7 @@ def stored_bound(form: MarginForm, column: Column, point: Point, lower: float) -
         if features.most_haze(alpha, None) <= limit or features.haze(alpha, None) <= limit:
             return lower
     proof = feasible_dual(form, column, point.beta, point.sigma)
-    doubt = rounding_doubt_of_bound(form, proof.lower, proof.alpha, proof.element)
-    held = proof.lower - doubt - rounding_doubt_of_balance(form, column, proof.alpha, point.intercept)
+    held = proof.lower - rounding_doubt_of_bound(form, column, proof, point.intercept)
     return -math.inf if math.isnan(held) else held
 
 
@@ -286,12 +277,11 @@ def _certified_as_stored(
     unit = form.unit * column.unit
     at_zero = unit * column.at_zero
     # What rounding may have taken from the objective, and added to the bound.
-    unseen = unseen_rounding_share(tol)
+    unseen = min(max(SHARE_OF_TOL * tol, UNSEEN_SHARE), MOST_UNSEEN)
     objective, coef, intercept, growth = certain_point(form, column, objective, coef, intercept, f, unseen, z)
     if alpha is not None and longer * growth != 1.0:
         alpha = longer * growth * alpha
-    doubt = rounding_doubt_of_bound(form, proof.lower, proof.alpha, proof.element, unseen)
-    doubt += rounding_doubt_of_balance(form, column, proof.alpha, intercept)
+    doubt = rounding_doubt_of_bound(form, column, proof, intercept, unseen)
     if form.ridge == 0:
         doubt += doubt_without_ridge(form, proof.alpha, coef, intercept)
     certificate = judge(unit * objective, unit * (proof.lower - doubt), at_zero, column.hard, tol)

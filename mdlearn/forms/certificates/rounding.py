@@ -15,6 +15,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length, safe_sum
+from mdlearn.forms.certificates.dual import Dual
 from mdlearn.forms.certificates.primal import primal, primal_growth_to_thresholds
 from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 
@@ -82,44 +83,34 @@ def rounded(
     return value, held[:-1], float(held[-1]), growth
 
 
-def unseen_rounding_share(tol: float) -> float:
-    """Share of a value that rounding may cost by its quick upper bound, where a gap of `tol` is asked for."""
-    return min(max(SHARE_OF_TOL * tol, UNSEEN_SHARE), MOST_UNSEEN)
-
-
 def rounding_doubt_of_bound(
-    form: MarginForm, lower: float, alpha: np.ndarray, element: np.ndarray | None, unseen: float = UNSEEN_SHARE
+    form: MarginForm, column: Column, proof: Dual, intercept: float, unseen: float = UNSEEN_SHARE
 ) -> float:
-    """Possible excess of the dual value by the rounding of |sum alpha_i phi(x_i)|^2 / 2, as it was computed."""
-    if element is None:
-        return 0.0
-    most = form.features.most_haze(alpha, element)
-    if most <= unseen * abs(lower):
-        return most
-    return form.features.haze(alpha, element) if alpha.any() else 0.0
+    """Possible excess of a dual value by rounding: of |sum alpha_i phi(x_i)|^2 / 2, and of a sum that is to be 0.
 
-
-def rounding_doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, intercept: float) -> float:
-    """Possible excess of a bound because sum alpha_i, which is to be 0 for a free bias, is 0 but for rounding.
-
-    What is left of the sum counts as often as the optimum's intercept is long: as that of a point near it, and as the
-    mean's pull at the signs over the curvature of the variance. Where weights balance the classes but for rounding, the
-    latter is all that there is, and as uncertain as the sum. A loss has a scale beside which this is nothing. A
-    regularized bias is as uncertain there, and all that it adds.
+    For a free bias that is sum alpha_i. What is left of it counts as often as the optimum's intercept is long: as that
+    of a point near it, and as the mean's pull at the signs over the curvature of the variance. Where weights balance
+    the classes but for rounding, the latter is all that there is, and as uncertain as the sum. A loss has a scale
+    beside which this is nothing. A regularized bias is as uncertain there, and all that it adds.
     """
+    features, (lower, alpha, _, element), doubt = form.features, proof, 0.0
+    if element is not None:
+        doubt = features.most_haze(alpha, element)
+        if not doubt <= unseen * abs(lower):
+            doubt = features.haze(alpha, element) if alpha.any() else 0.0
     if form.bias == "none" or form.ridge == 0 or column.kinds:
-        return 0.0
+        return doubt
     rounding = ROUNDINGS_HERE * UNIT * safe_length(alpha) * math.sqrt(alpha.shape[0])
+    pull = abs(float(column.y @ column.pull))
     if form.bias == "regularized":
-        balances = abs(float(column.y @ column.pull)) <= NEARLY_BALANCED * float(column.pull.sum())
+        balances = pull <= NEARLY_BALANCED * float(column.pull.sum())
         # Mean, square of the bias and bound, once each.
-        return 3.0 * rounding * abs(intercept) if balances else 0.0
+        return doubt + (3.0 * rounding * abs(intercept) if balances else 0.0)
     left = abs(float(alpha.sum())) + rounding
-    bend, pull = column.kappa * column.total * (1.0 - column.label_mean**2), abs(float(column.y @ column.pull))
-    reach = abs(intercept)
+    bend, reach = column.kappa * column.total * (1.0 - column.label_mean**2), abs(intercept)
     if bend > 0 and not (pull == 0 and column.balanced):
         reach += (pull + left) / bend
-    return left * reach
+    return doubt + left * reach
 
 
 class CertainPoint(NamedTuple):
@@ -250,10 +241,11 @@ def _rounding_limit(form: MarginForm, column: Column, objective: float, coef: np
     if column.mean > 0:
         reach = form.features.longest(coef) + abs(intercept)
         size += column.mean * (reach if column.offset is None else reach + float(np.abs(column.offset).max()))
-    slopes = column.steepest_slopes + column.mean + math.sqrt(2.0 * column.bends * size)
+    steepest, bend = column.steepest
+    slopes = steepest + column.mean + math.sqrt(2.0 * bend * size)
     if isinstance(form.features, KernelFeatures):  # whose squared norm is made of decision values
         slopes += 0.5 * safe_sum(coef)
-    return off * (slopes + 0.5 * column.bends * off)
+    return off * (slopes + 0.5 * bend * off)
 
 
 def _rounding_bound(
@@ -267,7 +259,7 @@ def _rounding_bound(
     slopes = pulls - column.mean / column.total * column.counts - column.spread(z)
     # What slopes and second derivatives say at most: where that is enough, no loss is evaluated at other scores.
     places = tuple(zip(column.shares, column.margins_of_terms(z)))
-    if math.isfinite(column.steepest_slopes):
+    if math.isfinite(column.steepest[0]):
         steep = np.abs(slopes)
         for ((t, own), there), cap in zip(places, column.caps):
             steep += t.slopes(there, own) + 0.5 * t.steepest * own * off if t.squared else cap

@@ -81,7 +81,7 @@ def test_it_reaches_the_optimum_from_nothing(loss, variance, bias):
     form, column = problem(loss, bias, variance)
     reports = [r for r in start(form, column).run() if r is not None]
     best = min(reports, key=lambda r: abs(r.objective - r.lower_bound))
-    certificate = certify_best(form, column, best.point, 1e-10, None).certificate
+    certificate = certify_best(form, column, best.point, 1e-10, None, False).certificate
     dense = MarginForm(LinearFeatures(DenseRows(form.features.rows.block(slice(None)))), (column,), bias)
     steps = (r for r in Interior().iterate(dense, column, None, {}, np.random.default_rng(0)) if isinstance(r, Report))
     exact = min(r.objective for r in itertools.islice(steps, 60))
