@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from mdlearn.data.features.kernel_features import Features, KernelFeatures
-from mdlearn.driver.choice import chosen_engine, engines_that_go_on
-from mdlearn.driver.driver import Driver
+from mdlearn.driver.choice import chosen_driver
 from mdlearn.forms.problem import Form, problems_of
 from mdlearn.forms.proof import Solution, Start, starts_of
 from mdlearn.plugins.registry import find, registry, requested_solver
@@ -72,11 +71,10 @@ def solve_inner(
     if count != 1:
         raise ValueError(f"solve_inner takes a form of one problem; got one of {count}, give one column at a time")
     engine, given = requested_solver(solver, solver_options)
-    runner, _ = chosen_engine(engine, given, form, registry().solvers, partial(find, "solver"))
-    others = engines_that_go_on(runner, engine, given)
     begins = [] if start is None else _inner_problem_starts(form.features, start)
     starts = (lambda other, first, n: [begins]) if begins else None
-    driver = Driver(runner, runner.check_options(given), limits, checked_seed(seed), starts, None, *others)
+    solvers, named = registry().solvers, partial(find, "solver")
+    driver, _ = chosen_driver(engine, given, form, solvers, named, limits, checked_seed(seed), starts)
     return (yield from driver.alone(form))
 
 

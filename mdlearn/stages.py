@@ -19,8 +19,8 @@ from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_
 from mdlearn.data.kernel_functions import kernel_function_rows, kernel_function_takes_objects
 from mdlearn.data.validation import Data, check_number
 from mdlearn.driver.checked_form import check_form_solutions
-from mdlearn.driver.choice import Choice, check_engine_takes, chosen_engine, engines_that_go_on
-from mdlearn.driver.driver import Driver, DriverOutcome, Prepared, Starts
+from mdlearn.driver.choice import Choice, check_engine_takes, chosen_driver
+from mdlearn.driver.driver import DriverOutcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, LimitShortfall
 from mdlearn.errors import FaultyProblem, call_with_error_notes, class_is_foreign, did_you_mean, is_foreign
 from mdlearn.form_making import FormMaker, PathCache
@@ -270,14 +270,12 @@ class CheckedCall:
         shortfalls: list[LimitShortfall] = []
 
         def driven(form: Form, later: FormMaker | None, starts: Starts | None, known: Prepared) -> Any:
-            solvers = registry().solvers
-            runner, choice = chosen_engine(call.engine, call.options, form, solvers, partial(find, "solver"))
-            options = runner.check_options(call.options)
+            solvers, asked = registry().solvers, (call.engine, call.options, form)
+            driver, choice = chosen_driver(*asked, solvers, partial(find, "solver"), limits, call.seed, starts, known)
             if later is not None:  # a pair of classes may have other features than the first
-                later = replace(later, check=partial(check_engine_takes, solvers, runner))
-            others = engines_that_go_on(runner, call.engine, call.options)
+                later = replace(later, check=partial(check_engine_takes, solvers, driver.engine))
             try:
-                outcome = Driver(runner, options, limits, call.seed, starts, known, *others).run(form, later)
+                outcome = driver.run(form, later)
             except FaultyProblem as error:
                 error.args = (f"objective {task.name!r} is faulty: {error}",)
                 raise

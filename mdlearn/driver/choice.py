@@ -12,6 +12,8 @@ import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
+from mdlearn.driver.driver import Driver, Prepared, Starts
+from mdlearn.driver.limits import Limits
 from mdlearn.errors import call_with_error_notes, came, class_is_foreign, faulty
 from mdlearn.forms.answer_faults import number_answer_fault
 from mdlearn.forms.margin import NO_KINDS, MarginForm
@@ -38,25 +40,35 @@ NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 """Options of a caller who gives none to the engine that is chosen."""
 
 
-def chosen_engine(
+def chosen_driver(
     engine: Solver | None,
-    given: Mapping[str, Any],
+    given: dict[str, Any],
     form: Form,
     solvers: Mapping[str, type[Solver]],
     named: Callable[[str], Any],
-) -> tuple[CheckedEngine, Choice]:
-    """Return the engine that is to solve a form, and why: the one asked for, or the choice of "auto" among `solvers`.
+    limits: Limits,
+    seed: int,
+    starts: Starts | None = None,
+    prepared: Prepared | None = None,
+) -> tuple[Driver, Choice]:
+    """Return the driver of the engine that is to solve a form, and why it is that: asked for, or chosen by "auto".
 
-    `named` finds the class, or the engine itself, that a form names.
+    "auto" chooses among `solvers`, and others of mdlearn that know the options `given` go on after its choice; `named`
+    finds the class, or the engine itself, that a form names.
     """
     asked = engine and Choice(engine.name, "asked for", {})
     choice = asked or choose_solver(form, solvers.values(), given)
     if choice.engine is not None:
-        return CheckedEngine(choice.engine), choice
-    found = engine or named(choice.solver)
-    runner = CheckedEngine(found() if isinstance(found, type) else found)
-    check_engine_takes(solvers, runner, form)
-    return runner, choice
+        runner = CheckedEngine(choice.engine)
+    else:
+        found = engine or named(choice.solver)
+        runner = CheckedEngine(found() if isinstance(found, type) else found)
+        check_engine_takes(solvers, runner, form)
+    relief: tuple[Solver, ...] = RELIEF if engine is None else ()
+    if given:
+        relief = tuple(one for one in relief if given.keys() <= one.options.keys())
+    options, follower = runner.check_options(given), FOLLOWERS.get(runner.solver.name)
+    return Driver(runner, options, limits, seed, starts, prepared, relief, follower), choice
 
 
 def check_engine_takes(solvers: Mapping[str, type[Solver]], runner: CheckedEngine, form: Form) -> None:
@@ -66,16 +78,6 @@ def check_engine_takes(solvers: Mapping[str, type[Solver]], runner: CheckedEngin
         able = [name for name, cls in solvers.items() if engine_takes_form(cls, form)]
         instead = f"use one of {', '.join(able)}" if able else "no other engine can"
         raise ValueError(f"solver {runner.solver.name!r} cannot take this problem: {refusal}; {instead}")
-
-
-def engines_that_go_on(
-    runner: CheckedEngine, named: Solver | None, given: Mapping[str, Any]
-) -> tuple[tuple[Solver, ...], Solver | None]:
-    """Return the engines that go on after a choice by "auto", which know the options given, and the one's follower."""
-    relief: tuple[Solver, ...] = RELIEF if named is None else ()
-    if given:
-        relief = tuple(engine for engine in relief if given.keys() <= engine.options.keys())
-    return relief, FOLLOWERS.get(runner.solver.name)
 
 
 def choose_solver(form: Form, engines: Iterable[type[Solver]], given: Mapping[str, Any] = NO_OPTIONS) -> Choice:

@@ -11,7 +11,7 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates import certified_solution
-from mdlearn.forms.certificates.certified_solution import one_pass_of_multipliers, values_in_one_pass
+from mdlearn.forms.certificates.certified_solution import values_in_one_pass
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.column import Column
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
@@ -95,7 +95,7 @@ def expected(form, column, point):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_values_are_those_of_the_definitions(loss, bias, distribution):
     form, column, point = problem(loss, bias, distribution)
-    found = values_in_one_pass(form, column, point)
+    found = values_in_one_pass(form, column, point, own=True)
     if bias == "free" and (loss == "hinge" or distribution[0] > 0):
         assert found is None, "the intercept, or sigma, moves"
         return
@@ -114,7 +114,7 @@ def test_any_shape(m, d):
     form, column, point = problem("squared", "regularized", m=m, d=d, seed=m)
     if not column.counts.any():
         column = Column(column.y, np.ones(m), 0.0, 0.0, column.terms)
-    found = values_in_one_pass(form, column, point)
+    found = values_in_one_pass(form, column, point, own=True)
     objective, bound, _, _ = expected(form, column, point)
     assert found.primal[0] == pytest.approx(float(objective), rel=1e-14)
     assert found.proof.lower == pytest.approx(float(bound), rel=1e-13)
@@ -123,7 +123,7 @@ def test_any_shape(m, d):
 def test_what_the_engine_handed_in_stays_as_it_is():
     form, column, point = problem("hinge", "regularized")
     before = point.beta.copy(), point.coef.copy(), point.alpha.copy(), point.sigma.copy()
-    found = values_in_one_pass(form, column, point)
+    found = values_in_one_pass(form, column, point, own=True)
     for was, now in zip(before, (point.beta, point.coef, point.alpha, point.sigma)):
         np.testing.assert_array_equal(was, now)
     assert not np.shares_memory(found.proof.beta, point.beta) and not np.shares_memory(found.own, point.alpha)
@@ -134,19 +134,20 @@ def test_multipliers_that_shrinking_does_not_balance_prove_nothing():
     form, column, point = problem("squared", "free", (0.0, 0.4))
     column = Column(np.ones(61), column.counts, 0.0, 0.4, column.terms)
     point = Point(np.zeros_like(point.beta), point.sigma, point.coef, 0.3, point.alpha)
-    found = values_in_one_pass(form, column, point)
+    found = values_in_one_pass(form, column, point, own=True)
     assert found.proof.lower == -np.inf, "the mean pulls, and nothing is there that could give way"
 
 
 @pytest.mark.parametrize("by", [1e-8, 1.0])
 def test_coefficients_that_the_dual_ones_do_not_make(by):
     form, column, point = problem("squared", "regularized")
-    assert values_in_one_pass(form, column, point) is not None
+    assert values_in_one_pass(form, column, point, own=True) is not None
     coef = point.coef.copy()
     coef[2] += by
-    assert values_in_one_pass(form, column, Point(point.beta, point.sigma, coef, point.intercept, point.alpha)) is None
+    other = Point(point.beta, point.sigma, coef, point.intercept, point.alpha)
+    assert values_in_one_pass(form, column, other, own=True) is None
     moved = Point(point.beta, point.sigma, point.coef, point.intercept + by, point.alpha)
-    assert values_in_one_pass(form, column, moved) is None
+    assert values_in_one_pass(form, column, moved, own=True) is None
 
 
 def test_margins_that_miss_a_threshold_by_rounding_reach_it():
@@ -157,7 +158,7 @@ def test_margins_that_miss_a_threshold_by_rounding_reach_it():
     for length, grown in ((0.9, 0.9), (1.0, 1.0), (1.0 - 1e-12, 1.0)):
         alpha = np.array([0.5, -0.5, 0.0])
         point = Point(np.abs(alpha)[None], np.zeros(3), np.array([length]), 0.0, length * alpha)
-        found = values_in_one_pass(form, column, point)
+        found = values_in_one_pass(form, column, point, own=True)
         value, coef, intercept = found.primal
         assert coef[0] == found.own[0] - found.own[1] == found.z[0] == grown
         assert value == primal(form, column, coef, intercept)[0] <= primal(form, column, point.coef, 0.0)[0]
@@ -190,14 +191,18 @@ def test_fits_are_certified_as_step_by_step(case, monkeypatch):
         X = X + 5.0 * np.where(y == "b", 1.0, -1.0)[:, None]
     told = []
 
-    def counted(*given):
-        told.append(values_in_one_pass(*given))
-        return told[-1]
+    def counted(*given, own):
+        found = values_in_one_pass(*given, own=own)
+        told.append(found if own else None)
+        return found
+
+    def of_multipliers_alone(*given, own):
+        return None if own else values_in_one_pass(*given, own=own)
 
     monkeypatch.setattr(certified_solution, "values_in_one_pass", counted)
     quick = mdlearn.fit(name, X, y, **{"tol": 1e-5, **given})
     assert any(one is not None for one in told) == used
-    monkeypatch.setattr(certified_solution, "values_in_one_pass", lambda *given: None)
+    monkeypatch.setattr(certified_solution, "values_in_one_pass", of_multipliers_alone)
     slow = mdlearn.fit(name, X, y, **{"tol": 1e-5, **given})
     for one in ("objective", "lower_bound"):
         assert getattr(quick.certificate, one) == pytest.approx(getattr(slow.certificate, one), rel=1e-12)
@@ -213,7 +218,7 @@ def test_fits_are_certified_as_step_by_step(case, monkeypatch):
 def test_values_of_multipliers_are_those_of_the_coefficients_they_stand_for(loss, bias, distribution):
     form, column, point = problem(loss, bias, distribution)
     alone = Point(point.beta, point.sigma)
-    found = one_pass_of_multipliers(form, column, alone)
+    found = values_in_one_pass(form, column, alone, own=False)
     if bias == "free":
         assert found is None, "the intercept moves"
         return
@@ -231,15 +236,17 @@ def test_values_of_multipliers_are_those_of_the_coefficients_they_stand_for(loss
 
 def test_an_intercept_beside_multipliers_may_be_better_than_theirs():
     form, column, point = problem("hinge", "regularized")
-    told = [one_pass_of_multipliers(form, column, Point(point.beta, point.sigma, intercept=b)) for b in (0.0, 0.3)]
+    told = [
+        values_in_one_pass(form, column, Point(point.beta, point.sigma, intercept=b), own=False) for b in (0.0, 0.3)
+    ]
     assert told[0] is not None and told[1] is None
 
 
 def test_coefficients_come_with_what_they_are_made_of():
     form, column, point = problem("hinge", "regularized")
-    for coef, own in ((point.coef, None), (None, point.alpha), (point.coef[1:], point.alpha)):
+    for coef, own in ((point.coef, point.alpha[1:]), (point.coef[1:], point.alpha)):
         with pytest.raises(ValueError, match="do not fit the rows"):
-            certified_solution._one_pass_values(form, column, point, coef, own)
+            values_in_one_pass(form, column, Point(point.beta, point.sigma, coef, 0.0, own), own=True)
 
 
 @pytest.mark.parametrize("case", ["svm", "lsvm", "ldm", "weights", "tight"])
@@ -248,15 +255,16 @@ def test_multipliers_are_certified_as_step_by_step(case, monkeypatch):
     X, y = rows_of_two_kinds()
     told = []
 
-    def counted(*given):
-        told.append(one_pass_of_multipliers(*given))
-        return told[-1]
+    def counted(*given, own):
+        found = values_in_one_pass(*given, own=own)
+        told.append(None if own else found)
+        return found
 
-    monkeypatch.setattr(certified_solution, "one_pass_of_multipliers", counted)
+    monkeypatch.setattr(certified_solution, "values_in_one_pass", counted)
     call = {"tol": 1e-5, "solver": "cd", **given}
     quick = mdlearn.fit(name, X, y, **call)
     assert any(one is not None for one in told)
-    monkeypatch.setattr(certified_solution, "one_pass_of_multipliers", lambda *given: None)
+    monkeypatch.setattr(certified_solution, "values_in_one_pass", lambda *given, own: None)
     slow = mdlearn.fit(name, X, y, **call)
     for one in ("objective", "lower_bound"):
         assert getattr(quick.certificate, one) == pytest.approx(getattr(slow.certificate, one), rel=1e-12)
@@ -275,7 +283,7 @@ def test_rows_of_other_kinds_are_left_to_others(change, monkeypatch):
 
 
 def test_many_rows_are_left_to_others():
-    told = [values_in_one_pass(*problem("squared", "regularized", m=m)) for m in (8000, 8001)]
+    told = [values_in_one_pass(*problem("squared", "regularized", m=m), own=True) for m in (8000, 8001)]
     assert told[0] is not None and told[1] is None
 
 

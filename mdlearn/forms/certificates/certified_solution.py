@@ -55,7 +55,7 @@ Proven = tuple[Dual, Solution]
 
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Proven:
     """Certify a margin form by its multipliers' representer: coefficients and dual coefficients then say the same."""
-    found = one_pass_of_multipliers(form, column, point)
+    found = values_in_one_pass(form, column, point, own=False)
     if found is not None:
         return found.proof, _certified_as_stored(form, column, found.primal, found.proof, found.own, tol, z=found.z)
     proof = feasible_dual(form, column, point.beta, point.sigma)
@@ -138,7 +138,7 @@ def certify_best(
     if nothing is not None:
         return nothing
     if known is None and own_first and point.alpha is not None:
-        found = values_in_one_pass(form, column, point)
+        found = values_in_one_pass(form, column, point, own=True)
         if found is not None:
             quick = _certified_as_stored(form, column, found.primal, found.proof, found.own, tol, z=found.z)
             if quick.certificate.converged and quick.coef is found.primal[1]:
@@ -310,34 +310,19 @@ class OnePassValues(NamedTuple):
     z: np.ndarray
 
 
-def values_in_one_pass(form: MarginForm, column: Column, point: Point) -> OnePassValues | None:
-    """Values for the certificate of a point with coefficients and dual ones of its own; None: this pass cannot tell.
+def values_in_one_pass(form: MarginForm, column: Column, point: Point, own: bool) -> OnePassValues | None:
+    """Values for the certificate of a point's multipliers, and of coefficients; None: this pass cannot tell.
 
-    So where rows are no small array by rows, where terms differ from row to row, or where the coefficients are not
-    those that the dual ones make. Coefficients whose margins just miss a threshold are made longer, as by
-    `improved_primal`.
+    `own`: the coefficients are the point's, with the dual ones that it has; else those that the multipliers stand for.
+    None where rows are no small array by rows, where terms differ from row to row, where coefficients are not those
+    that the dual ones make, and where a free intercept, or one that was moved, may have a better one. Coefficients
+    whose margins just miss a threshold are made longer, as by `improved_primal`.
     """
-    if form.bias == "free" and (column.kappa > 0 or column.kinds == {"hinge"}):
+    if form.bias == "free" and (not own or column.kappa > 0 or column.kinds == {"hinge"}):
         return None
-    # Copies: the engine may go on writing into its arrays, for the next column.
-    return _one_pass_values(form, column, point, np.array(point.coef, float), np.array(point.alpha, float))
-
-
-def one_pass_of_multipliers(form: MarginForm, column: Column, point: Point) -> OnePassValues | None:
-    """Values in one pass for the certificate of a point's multipliers, and of the coefficients that these stand for.
-
-    None as for `values_in_one_pass`, and where the intercept is free, or may be better than theirs.
-    """
-    moved = point.coef is None and point.intercept != 0.0
-    if form.ridge == 0 or form.bias == "free" or (form.bias == "regularized" and moved):
+    moved = form.bias == "regularized" and point.coef is None and point.intercept != 0.0
+    if not own and (form.ridge == 0 or moved):
         return None
-    return _one_pass_values(form, column, point, None, None)
-
-
-def _one_pass_values(
-    form: MarginForm, column: Column, point: Point, coef: np.ndarray | None, own: np.ndarray | None
-) -> OnePassValues | None:
-    """Values in one pass over explicit rows: of coefficients and what they are made of, or of multipliers alone."""
     features, terms = form.features, column.table
     if terms is None or type(features) is not LinearFeatures or features.ridge is not None:
         return None
@@ -347,6 +332,8 @@ def _one_pass_values(
     m, d = rows.shape
     if m > ONE_PASS_ROWS:
         return None
+    # Copies: the engine may go on writing into its arrays, for the next column.
+    coef, alphas = (np.array(point.coef, float), np.array(point.alpha, float)) if own else (None, None)
     beta, alpha, z, sums = np.array(point.beta, float), np.empty(m), np.empty(m), np.empty((3, d))
     objective, intercept, lower, least, missed = point_values.values(
         rows,
@@ -360,15 +347,15 @@ def _one_pass_values(
         BIASES.index(form.bias),
         coef,
         float(point.intercept),
-        own,
+        alphas,
         np.ascontiguousarray(point.sigma, float),
         beta,
         alpha,
         z,
         sums,
     )
-    if coef is None or own is None:
-        coef, own = sums[0], alpha
+    if coef is None or alphas is None:
+        coef, alphas = sums[0], alpha
     if not missed <= (ROUNDED_SUM * EPS) ** 2 or not np.count_nonzero(coef):
         return None
     proof = Dual(lower, alpha, beta, sums[0])
@@ -377,5 +364,5 @@ def _one_pass_values(
         longer, b = growth * coef, growth * intercept
         value, there, _ = primal(form, column, longer, b)
         if value < objective:
-            return OnePassValues((value, longer, b), proof, growth * own, there)
-    return OnePassValues((objective, coef, intercept), proof, own, z)
+            return OnePassValues((value, longer, b), proof, growth * alphas, there)
+    return OnePassValues((objective, coef, intercept), proof, alphas, z)
