@@ -35,6 +35,8 @@ class Problem(ABC):
         Value at w = 0, b = 0.
     hard : bool
         Whether there are constraints.
+    estimates_hold : bool
+        Whether an engine's estimates that promise a gap need not be looked at before they are certified.
     engine : str
         Name of the engine that ``solver="auto"`` takes, for a problem that needs one of its own; else "".
     """
@@ -43,6 +45,7 @@ class Problem(ABC):
     unit: float
     at_zero: float
     hard: bool = False
+    estimates_hold: bool = False
     engine: str = ""
 
     def __init_subclass__(cls, **given: Any) -> None:
@@ -133,11 +136,6 @@ class Problem(ABC):
 
     def has_dual_coefficients(self, point: Any, tol: float) -> bool:
         """Whether a point has coefficients of its own with dual coefficients, which need not be looked for."""
-        return False
-
-    @property
-    def estimates_hold(self) -> bool:
-        """Whether an engine's estimates that promise a gap need not be looked at before they are certified."""
         return False
 
     def values(self, objective: float, lower: float) -> tuple[float, float]:

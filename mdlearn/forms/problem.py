@@ -42,7 +42,9 @@ class ColumnProblem(Problem):
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.part, self.unit, self.hard = form, column, form.unit * column.unit, column.hard
-        self.at_zero = column.at_zero
+        self.at_zero, features = column.at_zero, form.features
+        # Over a Gram matrix rounding can take a promise back, and so can that to the type of the rows.
+        self.estimates_hold = isinstance(features, LinearFeatures) and bool(features.dtype == np.float64)
         self.latest: tuple[Any, float, Proven] | None = None  # a point may be certified in two ways
 
     def start(self) -> Any:
@@ -74,12 +76,6 @@ class ColumnProblem(Problem):
         """
         own = point.coef is not None and point.alpha is not None and tol >= OWN_FIRST
         return own and self.form.ridge > 0 and isinstance(self.form.features, LinearFeatures)
-
-    @property
-    def estimates_hold(self) -> bool:
-        """Whether that is so: over a Gram matrix rounding can take a promise back, and that to the type of the rows."""
-        features = self.form.features
-        return isinstance(features, LinearFeatures) and bool(features.dtype == np.float64)
 
     def starting_point(self) -> Any:
         """Return the start as a point, its multipliers as they were."""

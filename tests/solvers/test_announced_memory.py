@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy.sparse import random as sparse_random
 
 import mdlearn
 from mdlearn.data.rows.rows import BLOCK_ENTRIES
@@ -56,3 +57,12 @@ def test_a_face_over_both_multipliers_of_a_row_is_asked_for(monkeypatch):
     mdlearn.fit("svr", X[:40], y[:40], solver="cd")
     taken, asked = taken_and_asked(monkeypatch, lambda: mdlearn.fit("svr", X, y, solver="cd", tol=0.5))
     assert taken < 1.1 * asked
+
+
+def test_sweeps_over_sparse_rows_need_no_cache():
+    """More columns than rows, and more rows than go through a Gram matrix."""
+    X = sparse_random(2300, 2600, 0.002, random_state=0, format="csr")
+    y = np.where(np.arange(2300) % 2, 1.0, -1.0)
+    options = {"cache": memory.LEAST_CACHE_BYTES}
+    model = mdlearn.fit("svm", X, y, solver="cd", solver_options=options, max_iter=1, tol=0.9)
+    assert np.isfinite(model.certificate.objective)

@@ -29,7 +29,7 @@ ROUNDING_OF_SLOPES = 1e-16
 
 def suits_gauss_seidel(form: MarginForm) -> bool:
     """Whether Gauss-Seidel sweeps take a form: it has no loss, and explicit columns of which a matrix can be made."""
-    return not (form.kinds or any(one.terms for one in form.columns)) and form.ridge > 0 and prefers_row_system(form)
+    return not any(one.terms for one in form.columns) and form.ridge > 0 and prefers_row_system(form)
 
 
 def gauss_seidel_descent(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps:

@@ -74,6 +74,8 @@ STALL_ROUNDS = 20
 """Rounds without progress after which rounding is taken to be reached."""
 BIAS_CYCLE_ROUNDS = 5
 """Rounds in which the gap is not halved after which a free bias is taken to go round in circles."""
+SPARSE_ROWS, GRAM_MATRIX, COEFFICIENTS, DENSE_ROWS = "sparse rows", "Gram matrix", "coefficients", "dense rows"
+"""What coordinate descent goes over."""
 
 
 class CoordinateDescent(Solver):
@@ -97,8 +99,9 @@ class CoordinateDescent(Solver):
         general = super().refusal(form)
         if general is not None:
             return general
-        if not _descends_on_centred_rows(form):
-            held = form.bias != "free" or _descends_on_gram(form)
+        way = _way_of_descent(form)
+        if way != SPARSE_ROWS:
+            held = form.bias != "free" or way != DENSE_ROWS
             return None if held else "it cannot keep the equality constraint of bias='free'"
         if any(column.hard for column in form.columns):
             return "its sweeps over sparse rows need a finite C"
@@ -108,7 +111,7 @@ class CoordinateDescent(Solver):
 
     def claims(self, form: Any) -> Claim | None:
         """Sweeps, in units of the second-order steps that they replace; none where they crawl."""
-        if self.refusal(form) is not None or _descends_on_coefficients(form):
+        if self.refusal(form) is not None or _way_of_descent(form) == COEFFICIENTS:
             return None
         features = form.features
         if not isinstance(features, LinearFeatures):
@@ -136,18 +139,15 @@ class CoordinateDescent(Solver):
 
     def reaches(self, form: MarginForm) -> bool:
         """Sweeps over the coefficients of a quadratic take forever where the ridge is small."""
-        return not _descends_on_coefficients(form)
+        return _way_of_descent(form) != COEFFICIENTS
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for a Gram matrix, what stands beside it and a matrix per column; or for whitened copies of the rows."""
-        m, width = form.features.n_rows, form.features.width
-        if _descends_on_coefficients(form):
+        m, width, way = form.features.n_rows, form.features.width, _way_of_descent(form)
+        if way == COEFFICIENTS:
             size, what = at_once * 8.0 * (width + 1) ** 2, f"a matrix of {width} columns"
             memory.require(size, what, "use a smaller basis", at_once)
-            return
-        if _descends_on_centred_rows(form):
-            return
-        if _descends_on_gram(form):
+        elif way == GRAM_MATRIX:
             matrices = _descent_gram_matrices(form, at_once)
             memory.require(
                 8.0 * matrices * m * m,
@@ -155,7 +155,7 @@ class CoordinateDescent(Solver):
                 memory.FEWER,
                 at_once,
             )
-        elif form.varied:
+        elif way == DENSE_ROWS and form.varied:
             if 8.0 * m * width > COPY_BYTES:
                 raise InsufficientMemory(
                     f"a whitened copy of {m} x {width} values needs {8e-9 * m * width:.3g} GB but may take "
@@ -167,7 +167,8 @@ class CoordinateDescent(Solver):
     def require_memory(self, form: MarginForm, options: dict[str, Any], at_once: int) -> None:
         """Ask for matrices over the rows of a kernel within the option `cache` alone."""
         m = form.features.n_rows
-        size = 8.0 * _descent_gram_matrices(form, at_once) * m * m if _descends_on_gram(form) else 0.0
+        by_gram = _way_of_descent(form) == GRAM_MATRIX
+        size = 8.0 * _descent_gram_matrices(form, at_once) * m * m if by_gram else 0.0
         if size > options["cache"]:
             raise ValueError(
                 f"solver option cache={options['cache']:g} is too small for the matrices of {m} rows; they need "
@@ -185,15 +186,14 @@ class CoordinateDescent(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix and the reduced one of the first column; of sparse rows, the form to sweep over."""
-        if _descends_on_coefficients(form) and isinstance(form.features, LinearFeatures):
-            yield from form.features.computed()
-            return None
-        if _descends_on_centred_rows(form):
+        way = _way_of_descent(form)
+        if way != GRAM_MATRIX:
             assert isinstance(form.features, LinearFeatures)
-            yield from form.features.rows.written()
-            return fold_constant_column(form)
-        if not _descends_on_gram(form):
-            return None
+            if way == SPARSE_ROWS:
+                yield from form.features.rows.written()
+            elif way == COEFFICIENTS:
+                yield from form.features.computed()
+            return fold_constant_column(form) if way == SPARSE_ROWS else None
         constant, first = float(form.bias == "regularized"), form.columns[0]
         if can_initialise_without_gram(form):
             return VarianceReducedGram(None, constant)
@@ -211,10 +211,7 @@ class CoordinateDescent(Solver):
     ) -> Generator[None, None, Any]:
         """Return the Gram matrix of before, with an R that costs one product."""
         alone = before is None and left == 1
-        by_gram = not (
-            alone or _descends_on_coefficients(form) or _descends_on_centred_rows(form)
-        ) and _descends_on_gram(form)
-        if not by_gram or can_initialise_without_gram(form):
+        if alone or _way_of_descent(form) != GRAM_MATRIX or can_initialise_without_gram(form):
             return (yield from self.prepare(form, options))
         if not isinstance(before, VarianceReducedGram) or before.G is None:
             before = VarianceReducedGram((yield from form.features.gram()), float(form.bias == "regularized"))
@@ -225,9 +222,10 @@ class CoordinateDescent(Solver):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per round; return whether second-order steps over all rows would get further."""
-        if _descends_on_coefficients(form):
+        way = _way_of_descent(form)
+        if way == COEFFICIENTS:
             return (yield from gauss_seidel_descent(form, column, rng))
-        if _descends_on_centred_rows(form):
+        if way == SPARSE_ROWS:
             return (yield from _descend_on_sparse_rows(form, column, shared, rng))
         dual: GramDual | RowDual
         if shared is not None:
@@ -321,21 +319,20 @@ def _finish_coordinate_descent(form: MarginForm, column: Column, point: Point) -
     yield from ActiveSet(PrimalDual(form, column, system)).attempt(element, point.beta, free)
 
 
-def _descends_on_coefficients(form: MarginForm) -> bool:
-    """Whether the coordinate descent solver visits the coefficients: without a loss there is no dual to ascend."""
-    return not form.kinds and suits_gauss_seidel(form) and not _descends_on_centred_rows(form)
+def _way_of_descent(form: MarginForm) -> str:
+    """Return what the coordinate descent solver goes over.
 
-
-def _descends_on_centred_rows(form: MarginForm) -> bool:
-    """Whether the coordinate descent solver goes over centred sparse rows: so many that a Gram matrix costs more."""
+    Centred sparse rows where they are so many that a Gram matrix costs more; the Gram matrix of kernels, and of few
+    explicit rows; the coefficients where there is no loss, and so no dual to ascend; else whitened dense rows.
+    """
     features = form.features
-    return isinstance(features, LinearFeatures) and features.rows.sparse and features.n_rows > GRAM_ROWS
-
-
-def _descends_on_gram(form: MarginForm) -> bool:
-    """Whether the coordinate descent solver uses the Gram matrix: for kernels, and for few explicit rows."""
-    features = form.features
-    return not isinstance(features, LinearFeatures) or features.n_rows <= max(GRAM_ROWS, features.width)
+    explicit = isinstance(features, LinearFeatures)
+    if explicit and features.rows.sparse and features.n_rows > GRAM_ROWS:
+        return SPARSE_ROWS
+    by_gram = not explicit or features.n_rows <= max(GRAM_ROWS, features.width)
+    if not form.kinds and (by_gram or form.bias != "free") and suits_gauss_seidel(form):
+        return COEFFICIENTS
+    return GRAM_MATRIX if by_gram else DENSE_ROWS
 
 
 def _descent_gram_matrices(form: MarginForm, at_once: int) -> int:
