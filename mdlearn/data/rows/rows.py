@@ -225,7 +225,8 @@ class Rows(ABC):
         """sum_i weights_i x_ij^2 of every column, float64."""
         out = np.zeros(self.shape[1])
         for rows in self.spans():
-            out += _sums_of_row_squares(self._piece(rows), weights[rows])
+            B = self._piece(rows)
+            out += np.einsum("ij,ij,i->j", B, B, weights[rows])  # memory for squares would cost ten times the sums
         return out
 
     def _piece(self, rows: slice) -> Any:
@@ -377,13 +378,6 @@ def gathered_rows(A: np.ndarray, places: np.ndarray) -> np.ndarray:
 def largest_entry_of_rows(piece: np.ndarray) -> float:
     """Largest absolute value among entries of rows, without a copy of their size; NaN where there is one."""
     return float(np.maximum(piece.max(), -piece.min()))
-
-
-def _sums_of_row_squares(piece: Any, weights: np.ndarray) -> Any:
-    """Weighted sums of the squares of every column of rows, an array or a CSR matrix."""
-    if isinstance(piece, np.ndarray):  # new memory for the squares would cost ten times as much as the sums
-        return np.einsum("ij,ij,i->j", piece, piece, weights)
-    return type(piece)((piece.data * piece.data, piece.indices, piece.indptr), shape=piece.shape).T @ weights
 
 
 def _rows_suit_blas(A: np.ndarray) -> bool:
