@@ -106,7 +106,7 @@ def test_memory_that_runs_out_has_a_sentence(reason, monkeypatch, tmp_path):
     model.save(tmp_path / "m.npz")
     calls = {
         "mdlearn.stages.READERS": lambda: mdlearn.fit("svm", X, y),
-        "mdlearn.stages.Driver": lambda: mdlearn.fit("svm", X, y),
+        "mdlearn.driver.choice.Driver": lambda: mdlearn.fit("svm", X, y),
         "mdlearn.objectives.ww.WestonWatkins.arranged": lambda: mdlearn.fit("ww", X, y),
         "mdlearn.stages.make_kernel": lambda: mdlearn.fit_path("svm", X, y, {"C": [1.0]}, kernel="rbf"),
         "mdlearn.stages.build_model": lambda: mdlearn.fit("svm", X, y),
@@ -129,6 +129,6 @@ def test_the_command_line_tells_it(monkeypatch, tmp_path, capsys):
         raise MemoryError
 
     (tmp_path / "a.csv").write_text("".join(f"{i},{i * i},{i > 9}\n" for i in range(20)))
-    monkeypatch.setattr("mdlearn.stages.Driver", full)
+    monkeypatch.setattr("mdlearn.driver.choice.Driver", full)
     assert main(["fit", str(tmp_path / "a.csv"), "-o", str(tmp_path / "m.npz")]) == 1
     assert "the fit ran out of memory; use fewer rows" in capsys.readouterr().err
