@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from copy import copy
 from typing import Any
 
@@ -250,7 +250,11 @@ def zeros_by_rows(n: int) -> np.ndarray:
 def convert_to_csr(X: Any) -> Any:
     """Convert a sparse matrix to CSR, unless it is that already; large CSC and COO matrices go piece by piece."""
     if X.format in ("csc", "coo") and X.ndim == 2 and X.nnz > CONVERTED_ENTRIES:
-        return _join_converted_pieces(X, list(_convert_csc_pieces(X) if X.format == "csc" else _convert_coo_pieces(X)))
+        if X.format == "csc":  # some columns after the others, else some entries
+            parts = row_steps_of_entries(X.indptr, CONVERTED_ENTRIES)
+            return _join_converted_pieces(X, [(part.start, X[:, part].tocsr()) for part in parts])
+        triples = ((X.data[part], (X.row[part], X.col[part])) for part in steps(X.nnz, CONVERTED_ENTRIES))
+        return _join_converted_pieces(X, [(0, type(X)(one, shape=X.shape).tocsr()) for one in triples])
     return X.tocsr()
 
 
@@ -271,18 +275,6 @@ def convert_to_canonical_csr(A: Any) -> Any:
         data[place], indices[place] = piece.data, piece.indices
         start = place.stop
     return _csr_of_converted_arrays(A, data, indices, ends)
-
-
-def _convert_csc_pieces(X: Any) -> Iterator[tuple[int, Any]]:
-    """Pieces of a CSC matrix, converted: (first column, some columns as CSR)."""
-    for part in row_steps_of_entries(X.indptr, CONVERTED_ENTRIES):
-        yield part.start, X[:, part].tocsr()
-
-
-def _convert_coo_pieces(X: Any) -> Iterator[tuple[int, Any]]:
-    """Pieces of a COO matrix, converted: (0, some entries as CSR)."""
-    for part in steps(X.nnz, CONVERTED_ENTRIES):
-        yield 0, type(X)((X.data[part], (X.row[part], X.col[part])), shape=X.shape).tocsr()
 
 
 def _join_converted_pieces(X: Any, pieces: list[tuple[int, Any]]) -> Any:
