@@ -289,6 +289,7 @@ class ClassGramMatrices:
         self.values = gram_blocks(self.kernel, self.rows)
         self.spans = [slice(end - size, end) for end, size in zip(np.cumsum(sizes).tolist(), sizes.tolist())]
         self._within: dict[int, np.ndarray] = {}
+        self._beyond: tuple[int, np.ndarray] = -1, np.empty((0, 0))  # the last class that was asked for, and its values
 
     def within(self, code: int) -> Generator[None, None, np.ndarray]:
         """Return the Gram matrix of a class; all of it is made at once, so that bits do not depend on who asks."""
@@ -300,6 +301,17 @@ class ClassGramMatrices:
 
             self._within[code] = yield from gram_matrix_by_blocks(n, self.rows.shape[1], block)
         return self._within[code]
+
+    def beyond(self, code: int) -> Generator[None, None, np.ndarray]:
+        """Return the values between the rows of a class and those of all classes after it: pairs ask one by one."""
+        if self._beyond[0] != code:
+            span, m = self.spans[code], self.rows.shape[0]
+            G = np.empty((span.stop - span.start, m - span.stop))
+            for part in steps(G.shape[0], BLOCK_OPERATIONS // (2 * max(1, G.shape[1]) * max(self.rows.shape[1], 64))):
+                G[part] = self.values(slice(span.start + part.start, span.start + part.stop), slice(span.stop, m))
+                yield
+            self._beyond = code, G
+        return self._beyond[1]
 
 
 class ClassPairGram:
@@ -321,12 +333,10 @@ class ClassPairGram:
     def gram(self) -> Generator[None, None, np.ndarray]:
         """Return the Gram matrix of both classes."""
         first, second = (yield from self.blocks.within(self.pair[0])), (yield from self.blocks.within(self.pair[1]))
+        across = (yield from self.blocks.beyond(self.pair[0])), self.spans[0].stop
         n, m = len(first), len(first) + len(second)
         G = np.empty((m, m))
         G[:n, :n], G[n:, n:] = first, second
-        start, d = self.spans[0].start, self.blocks.rows.shape[1]
-        for part in steps(n, BLOCK_OPERATIONS // (2 * len(second) * d)):
-            G[part, n:] = self.blocks.values(slice(start + part.start, start + part.stop), self.spans[1])
-            yield
+        G[:n, n:] = across[0][:, self.spans[1].start - across[1] : self.spans[1].stop - across[1]]
         G[n:, :n] = G[:n, n:].T
         return G
