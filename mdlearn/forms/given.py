@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from mdlearn._solvers import hinges
+from mdlearn._solvers.native_losses import ConjugateTable
 from mdlearn.forms.given_checks import (
     BEND_ROUNDING,
     COMPARED_MARGINS,
@@ -24,7 +25,7 @@ from mdlearn.forms.given_checks import (
     check_given_values,
     find_slope_ramp,
 )
-from mdlearn.forms.native import NativeFunction, NativeSums
+from mdlearn.forms.native import TABLE_ROWS, NativeFunction, NativeSums
 
 FAR_MARGINS = np.geomspace(8.5, 1e100, 600)
 """Margins, on either side, at which slopes are noted beside NEAR."""
@@ -88,6 +89,14 @@ class GivenLoss:
     def compiled_bound(self) -> NativeSums | None:
         """Sums that know the conjugate without a NumPy function, if any."""
         return self.sums if self._conjugate is None or isinstance(self._conjugate, NativeFunction) else None
+
+    def conjugate_table(self, side: int, n_rows: int) -> ConjugateTable | None:
+        """Polynomials of one side's conjugate where all functions are compiled, and so many rows make them pay."""
+        if self.sums is None or n_rows < TABLE_ROWS:
+            return None
+        if side not in self._conjugates:
+            self._conjugates[side] = self.sums.conjugate_table(self.margins_of, side, self.limits[side])
+        return self._conjugates[side]
 
     def value(self, t: np.ndarray) -> np.ndarray:
         """f(t)."""
@@ -187,6 +196,7 @@ class GivenLoss:
         self.sums = self._native_sums()
         self.floor = self._least_value(first, last)
         self._find_bends()
+        self._conjugates: dict[int, ConjugateTable] = {}
         self.ramps = {side: self._ramp(side) if cap > 0 else None for side, cap in self.limits.items()}
 
     def _ramp(self, side: int) -> SlopeRamp | None:
@@ -317,7 +327,8 @@ class GivenTerm:
     def estimated_value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Return `value` but for some digits, where that is cheaper: for engines alone."""
         if not self.squared:
-            return self.value(z, counts)
+            sums = self.loss.sums
+            return self.value(z, counts) if sums is None else self.weight * sums.estimated_losses(z, counts, self.side)
         rise = hinges.loss(np.ascontiguousarray(z), counts, self.side, self.threshold, True)
         return 0.5 * self.steepest * rise + self.weight * self._lowest * float(counts.sum())
 
@@ -338,8 +349,10 @@ class GivenTerm:
 
     def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
         """Contribution of multipliers within their caps to a lower bound: minus the conjugate."""
-        if self.loss.compiled_bound is not None:
-            return self.loss.compiled_bound.bound(beta, counts, self.weight, self.side)
+        sums = self.loss.compiled_bound
+        if sums is not None:
+            known = None if sums.conjugate is not None else self.loss.conjugate_table(self.side, beta.shape[0])
+            return sums.bound(beta, counts, self.weight, self.side, known)
         factor = self.weight * counts
         used = factor > 0
         least = self.loss.least(-self.side * beta[used] / factor[used])
@@ -352,9 +365,10 @@ class GivenTerm:
             return value - (
                 hinges.squares(np.ascontiguousarray(beta), counts, 0.5 / self.steepest) if self.weight > 0 else 0.0
             )
-        if self.loss.sums is None or self.loss.sums.conjugate is not None:
+        known = self.loss.conjugate_table(self.side, beta.shape[0])
+        if self.loss.sums is None or (known is None and self.loss.sums.conjugate is not None):
             return self.bound(beta, counts)
-        return self.loss.sums.estimate(beta, counts, self.weight, self.side)
+        return self.loss.sums.estimate(beta, counts, self.weight, self.side, known)
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z."""
@@ -362,7 +376,7 @@ class GivenTerm:
             beta = self.steepest * counts * np.maximum(self.side * (self.threshold - z), 0.0)
             return beta if self.squared else np.minimum(beta, self.caps(counts))
         if self.loss.sums is not None:
-            return self.loss.sums.slopes(z, counts, self.weight, self.side)
+            return self.loss.sums.slopes(z, counts, self.weight, self.side, self.loss.limits[self.side])
         return self.weight * counts * np.maximum(-self.side * self.loss.derivative(z), 0.0)
 
     def curvatures(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from mdlearn._solvers import native_losses
 from mdlearn._solvers.callbacks import Callback, evaluate
 from mdlearn.data.rows.rows import steps
+from mdlearn.numerics.lazy_property import kept
 
 SIGNATURE = "double (double, void *)"
 MARGINS_PER_CALL = 1 << 20
@@ -19,6 +20,25 @@ SLOPE_PARTS = 8192
 """Equal parts of the slopes at margins near 0, from which the search for a knot begins."""
 NEAR_KNOTS = 2561
 """Margins near 0 at which slopes are noted; between two of them the cubic has ten digits of a logistic loss."""
+TABLE_MARGIN = 8.0
+"""Margin, on either side, up to which engines take a loss from polynomials."""
+TABLE_PARTS = 1024
+"""Parts of these margins, each with a polynomial of degree 5: of a logistic loss it has all digits of the value."""
+TABLE_ROWS = 512
+"""Rows from which such polynomials are made: they cost what a loss of so many rows does in some fits."""
+TABLE_ROUNDING = (2.0**-48, 0.0), (1e-9, 1e-12), (1e-5, 0.0)
+"""Errors of value, slope and second derivative, as shares of what they are there and at most, up to which polynomials
+are used; elsewhere the functions are called."""
+CONJUGATE_ROUNDING = 1e-9
+"""The same of a conjugate, which serves estimates alone."""
+STEEPEST_TABLE = 1e50
+"""Slope from which slopes have no bound."""
+PLACE_BITS, OCTAVE_BITS = 48, 4
+"""Bits of a slope that say where in its part of an octave it is, and which part that is, as the kernel has it."""
+SLOPE_OCTAVES = 16
+"""Halvings of the largest slope down to which the conjugate has polynomials, from either end."""
+STEEP_OCTAVES = 8
+"""Doublings of the slope 1 up to which it has them where slopes have no bound."""
 FROM_CTYPES: Any = ctypes.CFUNCTYPE(None).__base__
 
 
@@ -92,6 +112,7 @@ class NativeSums:
         bottom: float | None,
         lowest: float,
     ) -> None:
+        self.functions = tuple(functions)
         self.value, self.slope, self.bend = (one.callback for one in functions)
         self.conjugate = None if conjugate is None else conjugate.callback
         self.domain, self.bottom, self.lowest = (float(margins[0]), float(margins[-1])), bottom, lowest
@@ -112,42 +133,138 @@ class NativeSums:
 
     def losses(self, z: np.ndarray, counts: np.ndarray, side: int) -> float:
         """Sum of one side of the loss."""
-        low, high = -np.inf, np.inf
-        if self.bottom is not None:
-            low, high = (low, self.bottom) if side > 0 else (self.bottom, high)
+        low, high = self._side_margins(side)
         z, less = np.ascontiguousarray(z), self._value_shift(side)
         parts = steps(z.shape[0], MARGINS_PER_CALL)
         return sum(native_losses.losses(self.value, z[part], counts[part], low, high, less) for part in parts)
 
-    def slopes(self, z: np.ndarray, counts: np.ndarray, weight: float, side: int) -> np.ndarray:
-        """Multipliers at margins z."""
+    def estimated_losses(self, z: np.ndarray, counts: np.ndarray, side: int) -> float:
+        """Return `losses` but for some digits, without a call of the loss at margins near 0."""
+        if z.shape[0] < TABLE_ROWS:
+            return self.losses(z, counts, side)
+        return self.near.losses(np.ascontiguousarray(z), counts, *self._side_margins(side), self._value_shift(side))
+
+    def slopes(self, z: np.ndarray, counts: np.ndarray, weight: float, side: int, most: float) -> np.ndarray:
+        """Multipliers at margins z, of slopes up to `most`; of many rows but for some digits."""
         z, out = np.ascontiguousarray(z), np.empty(z.shape[0])
+        if z.shape[0] >= TABLE_ROWS:
+            self.near.multipliers(z, counts, weight, side, *self.domain, most, out)
+            return out
         for part in steps(z.shape[0], MARGINS_PER_CALL):
             native_losses.slopes(self.slope, z[part], counts[part], weight, side, *self.domain, out[part])
         return out
 
     def curvatures(self, z: np.ndarray, counts: np.ndarray, weight: float, side: int) -> np.ndarray:
-        """Second derivatives at margins z."""
+        """Second derivatives at margins z; of many rows but for some digits."""
         z, out, slope = np.ascontiguousarray(z), np.empty(z.shape[0]), None if self.bottom is None else self.slope
+        if z.shape[0] >= TABLE_ROWS:
+            self.near.bends(z, counts, weight, side, slope is not None, *self.domain, out)
+            return out
         for part in steps(z.shape[0], MARGINS_PER_CALL):
             native_losses.bends(self.bend, slope, z[part], counts[part], weight, side, *self.domain, out[part])
         return out
 
-    def bound(self, beta: np.ndarray, counts: np.ndarray, weight: float, side: int) -> float:
-        """Contribution of multipliers within their caps to a lower bound."""
+    def bound(
+        self,
+        beta: np.ndarray,
+        counts: np.ndarray,
+        weight: float,
+        side: int,
+        conjugate: native_losses.ConjugateTable | None = None,
+    ) -> float:
+        """Contribution of multipliers within their caps to a lower bound; a table spares a search of margins."""
         beta, functions = np.ascontiguousarray(beta), (self.table, self.value, self.slope, self.conjugate)
         numbers = weight, side, self._value_shift(side)
         parts = steps(beta.shape[0], MARGINS_PER_CALL)
-        return sum(native_losses.bound(*functions, beta[part], counts[part], *numbers) for part in parts)
+        return sum(native_losses.bound(*functions, beta[part], counts[part], *numbers, conjugate) for part in parts)
 
-    def estimate(self, beta: np.ndarray, counts: np.ndarray, weight: float, side: int) -> float:
+    def estimate(
+        self,
+        beta: np.ndarray,
+        counts: np.ndarray,
+        weight: float,
+        side: int,
+        conjugate: native_losses.ConjugateTable | None = None,
+    ) -> float:
         """Return that contribution but for some digits, mostly without a call of the loss."""
         beta, functions = np.ascontiguousarray(beta), (self.table, self.value, self.slope)
-        return native_losses.estimate(*functions, beta, counts, weight, side, self._value_shift(side))
+        return native_losses.estimate(*functions, beta, counts, weight, side, self._value_shift(side), conjugate)
+
+    @kept
+    def near(self) -> native_losses.NearTable:
+        """Polynomials of the loss at margins near 0, that have nearly all digits where they are used."""
+        ends = np.linspace(-TABLE_MARGIN, TABLE_MARGIN, TABLE_PARTS + 1)
+        width = 2.0 * TABLE_MARGIN / TABLE_PARTS
+        values, slopes, bends = (one(ends) for one in self.functions)
+        parts = _quintics(values, slopes, bends, np.full(TABLE_PARTS, width))
+        u = np.linspace(0.25, 0.75, 3)[:, None]
+        places = (ends[:-1] + width * u).ravel()
+        found = [_at_quintics(parts, u, order) / width**order for order in range(3)]
+        wrong = np.zeros(TABLE_PARTS, dtype=bool)
+        for (share, least), there, one, ours in zip(TABLE_ROUNDING, (values, slopes, bends), self.functions, found):
+            size = np.abs(there[1:]) + np.abs(there[:-1])
+            off = np.abs(one(places).reshape(ours.shape) - ours)
+            wrong |= ~(off <= share * size + least * float(size.max())).all(axis=0)
+        parts[wrong] = np.nan
+        return native_losses.NearTable(
+            parts, np.maximum.accumulate(slopes), -TABLE_MARGIN, 1.0 / width, self.value, self.slope, self.bend
+        )
+
+    def conjugate_table(
+        self, margins_of: Callable[[np.ndarray], np.ndarray], side: int, cap: float
+    ) -> native_losses.ConjugateTable:
+        """Polynomials of minus the conjugate of one side with slopes up to `cap`; `margins_of`: those of slopes."""
+        bounded = cap < STEEPEST_TABLE
+        first = 2.0**-SLOPE_OCTAVES * (0.5 * cap if bounded else 1.0)
+        count = ((SLOPE_OCTAVES + (0 if bounded else STEEP_OCTAVES)) << OCTAVE_BITS) + 1
+        begin = int(np.array(first).view(np.int64)) >> PLACE_BITS
+        x = (np.arange(begin, begin + count + 1) << PLACE_BITS).view(np.float64)
+        x = np.concatenate([x, 0.5 * (x[1:] + x[:-1])])
+        tables = []
+        for far in (False, True):
+            table, b = np.full((count, 7), np.nan), cap - x if far else x
+            if bounded or not far:
+                t = margins_of(-side * b)
+                with np.errstate(all="ignore"):
+                    least, bend = self.functions[0](t) + side * b * t, -1.0 / self.functions[2](t)
+                    ends, width = slice(count + 1), np.diff(x[: count + 1])
+                    table[:, :6] = _quintics(least[ends], (-side if far else side) * t[ends], bend[ends], width)
+                    table[:, 6] = 1.0 / width
+                    off = np.abs(_at_quintics(table, 0.5, 0) - least[count + 1 :])
+                    size = np.abs(least) + np.abs(b * t)
+                    table[~(off <= CONJUGATE_ROUNDING * size[count + 1 :])] = np.nan
+            tables.append(table)
+        return native_losses.ConjugateTable(self.near, np.array(tables), cap if bounded else np.inf, first)
+
+    def _side_margins(self, side: int) -> tuple[float, float]:
+        """Return the margins to which one side of the loss is clipped."""
+        if self.bottom is None:
+            return -np.inf, np.inf
+        return (-np.inf, self.bottom) if side > 0 else (self.bottom, np.inf)
 
     def _value_shift(self, side: int) -> float:
         """Return what every row's value is less than the function's."""
         return 0.0 if side > 0 else self.lowest
+
+
+def _quintics(values: np.ndarray, slopes: np.ndarray, bends: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """Coefficients (K, 6) of polynomials on (0, 1) that meet values and two derivatives at K + 1 ends."""
+    first, second = width * slopes[:-1], 0.5 * width * width * bends[:-1]
+    rise = np.diff(values) - first - second
+    turn = width * slopes[1:] - first - 2.0 * second
+    bent = 0.5 * width * width * bends[1:] - second
+    higher = [10.0 * rise - 4.0 * turn + bent, -15.0 * rise + 7.0 * turn - 2.0 * bent, 6.0 * rise - 3.0 * turn + bent]
+    flat = (bends[1:] == 0.0) & (bends[:-1] == 0.0) & (slopes[1:] == slopes[:-1])
+    parts = np.stack([values[:-1], first, second, *higher], axis=1)
+    parts[flat, 2:] = 0.0  # rounding would bend it
+    return parts
+
+
+def _at_quintics(parts: np.ndarray, u: Any, order: int) -> np.ndarray:
+    """Values (0), slopes (1) or second derivatives (2) of polynomials at places on (0, 1), per unit of place."""
+    c, powers = parts.T, [u**k for k in range(6)]
+    factors = [(1, 1, 1, 1, 1, 1), (0, 1, 2, 3, 4, 5), (0, 0, 2, 6, 12, 20)][order]
+    return np.asarray(sum(factors[k] * c[k] * powers[k - order] for k in range(order, 6)))
 
 
 def _check_native_owner(function: Any, owner: Any) -> None:

@@ -139,6 +139,47 @@ def test_estimates_are_bounds_but_for_some_digits(loss, name):
             assert found == pytest.approx(expected, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_many_rows_are_read_from_polynomials(loss, name):
+    """As the functions say but for some digits, near 0 and beyond: engines need no more."""
+    z, counts = rows(2 * native.TABLE_ROWS)
+    z[:20] *= 30.0 if name != "cosh" else 2.0
+    for ours, theirs in zip(loss(name).terms(0.7), loss(name, wrapped=True).terms(0.7)):
+        size = float(np.abs(theirs.slopes(z, counts)).max())
+        np.testing.assert_allclose(ours.slopes(z, counts), theirs.slopes(z, counts), rtol=1e-9, atol=1e-12 * size)
+        np.testing.assert_allclose(ours.curvatures(z, counts), theirs.curvatures(z, counts), rtol=2e-5)
+        np.testing.assert_allclose(ours.estimated_value(z, counts), theirs.value(z, counts), rtol=1e-13)
+        assert (ours.slopes(z, counts) <= ours.caps(counts)).all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_bounds_of_many_rows_are_safe_and_as_near_as_rounding(loss, name):
+    """As of few rows, with margins that are looked for next to those of the polynomials."""
+    z, counts = rows(2 * native.TABLE_ROWS)
+    for term in loss(name).terms(0.7):
+        lowest = term.loss.lowest if term.side < 0 else 0.0
+        for beta in multipliers(term, name, z, counts):
+            used = counts > 0
+            factor = term.weight * counts[used]
+            parts = factor * (CONJUGATES[name](-term.side * beta[used] / factor) + lowest)
+            size = float(np.abs(parts).sum() + np.abs(factor * lowest).sum() + beta.sum())
+            found = term.bound(beta, counts)
+            assert found <= -float(parts.sum()) + 4e-15 * size
+            assert found >= -float(parts.sum()) - 2e-13 * size - 1e-25
+            assert term.estimated_bound(beta, counts) == pytest.approx(found, rel=1e-8, abs=1e-8)
+
+
+def test_tables_without_room_are_refused(loss):
+    sums = loss("logistic").sums
+    numbers = sums.value, sums.slope, sums.bend
+    with pytest.raises(ValueError, match="six numbers"):
+        native_losses.NearTable(np.zeros((3, 5)), np.zeros(4), 0.0, 1.0, *numbers)
+    with pytest.raises(ValueError, match="six numbers"):
+        native_losses.NearTable(np.zeros((3, 6)), np.zeros(3), 0.0, 1.0, *numbers)
+    with pytest.raises(ValueError, match="seven numbers"):
+        native_losses.ConjugateTable(sums.near, np.zeros((2, 4, 6)), 1.0, 0.5)
+
+
 def test_slopes_between_two_knots_are_found_wherever_they_lie(loss):
     """One row per slope, next to and on the knots: every part of the table is entered."""
     (term,) = loss("logistic").terms(1.0)
@@ -166,6 +207,11 @@ def test_lengths_that_differ_are_refused(loss):
         lambda: native_losses.bends(sums.bend, None, three, three, 1.0, 1, -1.0, 1.0, np.ones(2)),
         lambda: native_losses.bound(sums.table, sums.value, sums.slope, None, three, two, 1.0, 1, 0.0),
         lambda: native_losses.estimate(sums.table, sums.value, sums.slope, three, two, 1.0, 1, 0.0),
+        lambda: sums.near.losses(three, two, -1.0, 1.0, 0.0),
+        lambda: sums.near.multipliers(three, two, 1.0, 1, -1.0, 1.0, 1.0, np.ones(3)),
+        lambda: sums.near.multipliers(three, three, 1.0, 1, -1.0, 1.0, 1.0, np.ones(2)),
+        lambda: sums.near.bends(three, two, 1.0, 1, False, -1.0, 1.0, np.ones(3)),
+        lambda: sums.near.bends(three, three, 1.0, 1, True, -1.0, 1.0, np.ones(2)),
     ]
     for call in calls:
         with pytest.raises(ValueError, match="differ in length"):

@@ -32,7 +32,8 @@ def test_a_plugin_built_against_this_core_runs_with_the_next(tmp_path):
     ignored = shutil.ignore_patterns("__pycache__", "sgd.c*", "callbacks.c*", "native_losses.c*")
     shutil.copytree(Path(mdlearn.__file__).parent, later / "mdlearn", ignore=ignored)
     # An installed package has no sources.
-    for name in ("callbacks.pyx", "callbacks.pxd", "native_losses.pyx", "rows.pxd", "sgd.pyx"):
+    headers = "callbacks.pxd", "clones.pxd", "loss_polynomials.pxd", "rows.pxd"
+    for name in (*headers, "callbacks.pyx", "native_losses.pyx", "sgd.pyx"):
         shutil.copy(SOURCES / name, later / "mdlearn" / "_solvers")
     # The next core: another version, whose callbacks lie otherwise in memory.
     header, init = later / "mdlearn" / "_solvers" / "callbacks.pxd", later / "mdlearn" / "__init__.py"
