@@ -13,7 +13,7 @@ import numpy as np
 
 from mdlearn.data.rows.rows import read_only_rows
 from mdlearn.errors import came
-from mdlearn.forms.losses import CURVED, TERM_CLASSES, Term, check_loss_terms, loss_term_table
+from mdlearn.forms.losses import CURVED, TERM_CLASSES, Term, check_loss_terms
 from mdlearn.forms.proof import Start, proven_gap
 from mdlearn.forms.row_terms import RowTerms
 from mdlearn.numerics.frozen_init import quick_init
@@ -214,12 +214,12 @@ class Column:
 
     @kept
     def table(self) -> np.ndarray | None:
-        """Numbers of the terms, shape (T, 6); None where these do not say all: of given terms, or of single rows."""
-        if self.hard or not self.level or self.by_row is not None:
+        """Numbers of the terms, shape (T, 6), of given ones their sides alone; None where terms differ by row."""
+        if self.hard or not self.level or self.by_row is not None or not self.terms:
             return None
-        table = loss_term_table(self.terms)
+        table = np.array([t.numbers for t in self.terms])
         table.setflags(write=False)
-        return table if 0 < len(table) == len(self.terms) else None
+        return table
 
     @kept
     def kinks(self) -> np.ndarray:

@@ -8,7 +8,7 @@ errs to the safe side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -252,17 +252,30 @@ class GivenTerm:
     """Term of a given loss, one of its sides, made by `GivenLoss.terms`.
 
     `weight`: factor >= 0, finite, per unit of sample weight; `side`: +1 for margins below the minimum of the loss,
-    where it falls; -1 for those above it.
+    where it falls; -1 for those above it. `ramp`: numbers of a slope that grows linearly from a threshold on, up to a
+    cap, None of any other; `threshold`: where it begins, else 0; `parabolic`: whether it is one, so that the conjugate
+    is a parabola within the caps; `squared`: whether it is one without a cap, as that of a squared hinge; `steepest`:
+    largest second derivative at margins up to `reach`, per unit of sample weight.
     """
 
     weight: float
     loss: GivenLoss
     side: int
     hard: ClassVar[bool] = False
+    ramp: SlopeRamp | None = field(init=False, repr=False)
+    threshold: float = field(init=False, repr=False)
+    parabolic: bool = field(init=False, repr=False)
+    squared: bool = field(init=False, repr=False)
+    steepest: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight < np.inf:
             raise ValueError(f"the weight of a given loss needs to be finite and >= 0; got {self.weight!r}")
+        ramp = self.loss.ramps[self.side]
+        threshold, bend = (0.0, self.loss.steepest) if ramp is None else (ramp.threshold, ramp.bend)
+        squared = ramp is not None and ramp.cap == np.inf
+        own = {"ramp": ramp, "threshold": threshold, "parabolic": ramp is not None, "squared": squared}
+        vars(self).update(own, steepest=self.weight * bend)
 
     @property
     def kind(self) -> str:
@@ -270,29 +283,9 @@ class GivenTerm:
         return "given" if self.loss.native is None else "native"
 
     @property
-    def ramp(self) -> SlopeRamp | None:
-        """Numbers of a slope that grows linearly from a threshold on, up to a cap; None of any other."""
-        return self.loss.ramps[self.side]
-
-    @property
-    def threshold(self) -> float:
-        """Margin at which a ramp begins, else 0."""
-        return 0.0 if self.ramp is None else self.ramp.threshold
-
-    @property
-    def parabolic(self) -> bool:
-        """Whether the conjugate is a parabola within the caps: whether the slope is a ramp."""
-        return self.ramp is not None
-
-    @property
-    def squared(self) -> bool:
-        """Whether the slope is a ramp without a cap, as that of a squared hinge."""
-        return self.ramp is not None and self.ramp.cap == np.inf
-
-    @property
-    def steepest(self) -> float:
-        """Largest second derivative at margins up to `reach`, per unit of sample weight."""
-        return self.weight * (self.loss.steepest if self.ramp is None else self.ramp.bend)
+    def numbers(self) -> tuple[float, float, float, float, float, float]:
+        """Side, and no numbers of what its functions say."""
+        return self.side, 0.0, 0.0, 0.0, 0.0, 0.0
 
     @property
     def reach(self) -> float:
@@ -313,11 +306,6 @@ class GivenTerm:
             return self.loss.value(np.minimum(z, bottom))
         return self.loss.value(np.maximum(z, bottom)) - self.loss.lowest
 
-    @property
-    def _lowest(self) -> float:
-        """Value of this side of the loss where its ramp begins."""
-        return 0.0 if self.ramp is None or (self.side < 0 and self.loss.bottom is not None) else self.ramp.lowest
-
     def value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Sum of the term over all rows."""
         if self.loss.sums is not None:
@@ -330,7 +318,12 @@ class GivenTerm:
             sums = self.loss.sums
             return self.value(z, counts) if sums is None else self.weight * sums.estimated_losses(z, counts, self.side)
         rise = hinges.loss(np.ascontiguousarray(z), counts, self.side, self.threshold, True)
-        return 0.5 * self.steepest * rise + self.weight * self._lowest * float(counts.sum())
+        return 0.5 * self.steepest * rise + self._value_at_threshold(counts)
+
+    def _value_at_threshold(self, counts: np.ndarray) -> float:
+        """Sum of this side of the loss at the margin where its ramp begins."""
+        lowest = 0.0 if self.ramp is None or (self.side < 0 and self.loss.bottom is not None) else self.ramp.lowest
+        return self.weight * lowest * float(counts.sum()) if lowest else 0.0
 
     def value_at_zero(self, total: float) -> float:
         """Value of the term at margins 0, of rows whose counts add up to `total`."""
@@ -361,7 +354,7 @@ class GivenTerm:
     def estimated_bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
         """Return `bound` but for some digits, where that is cheaper: not safe, for engines alone."""
         if self.ramp is not None:
-            value = self.weight * self._lowest * float(counts.sum()) + self.side * self.threshold * float(beta.sum())
+            value = self._value_at_threshold(counts) + self.side * self.threshold * float(beta.sum())
             return value - (
                 hinges.squares(np.ascontiguousarray(beta), counts, 0.5 / self.steepest) if self.weight > 0 else 0.0
             )

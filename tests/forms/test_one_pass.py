@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from given_losses import SQUARE
 
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -14,6 +15,7 @@ from mdlearn.forms.certificates import certified_solution
 from mdlearn.forms.certificates.certified_solution import values_in_one_pass
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.column import Column
+from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import MarginForm, Point
 
@@ -23,6 +25,7 @@ LOSSES = {
     "band": (HingeTerm(0.7, threshold=0.8, power=2), HingeTerm(0.3, side=-1, threshold=1.2, power=2)),
     "hinge and squared": (HingeTerm(0.4), HingeTerm(0.3, side=-1, threshold=2.0, power=2), HingeTerm(0.0)),
     "logistic": (LogisticTerm(0.7, alpha=2.0, threshold=0.5),),
+    "given": SQUARE.terms(0.7),
 }
 LONG = np.longdouble
 
@@ -42,7 +45,9 @@ def problem(loss, bias, distribution=(0.0, 0.0), m=61, d=5, seed=0):
 
 
 def loss_and_bound(term, z, beta, counts):
-    """Loss of a term at margins, and minus its conjugate at multipliers."""
+    """Loss of a term at margins, and minus its conjugate at multipliers; the given one is a squared loss."""
+    if isinstance(term, GivenTerm):
+        term = HingeTerm(term.weight, term.side, 1.0, 2)
     linear = term.side * LONG(term.threshold) * beta.sum()
     if isinstance(term, LogisticTerm):
         caps, used = LONG(term.weight) * counts, counts > 0

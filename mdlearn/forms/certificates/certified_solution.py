@@ -337,6 +337,9 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point, own: bool
         z,
         sums,
     )
+    for (term, counts), b in zip(column.shares, beta):  # what no numbers say
+        if term.kind in ("given", "native"):
+            objective, lower = objective + term.value(z, counts), lower + term.bound(b, counts)
     if coef is None or alphas is None:
         coef, alphas = sums[0], alpha
     if not missed <= (ROUNDED_SUM * EPS) ** 2 or not np.count_nonzero(coef):
