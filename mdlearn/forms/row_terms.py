@@ -50,22 +50,30 @@ class RowTerms:
         ValueError
             For other shapes, negative weights, NaN or infinity, and where a term is a constraint.
         """
-        weights, shifts = (_by_term(name, getattr(self, name), len(terms), m) for name in ("weights", "shifts"))
+        weights, shifts = self.checked(terms, m)
         if not terms or (weights is None and shifts is None):
             return None, terms
-        if any(t.hard for t in terms):
-            raise ValueError("weights and thresholds of single rows need a loss of finite weight; lower C")
         if weights is not None:
-            if float(weights.min()) < 0:
-                raise ValueError(f"weights of loss terms by row need to be >= 0; got {float(weights.min())!r}")
             most = weights.max(axis=1)
-            if not max(t.weight * float(own) for t, own in zip(terms, most)) <= LARGEST_ENTRY:
-                raise ValueError(f"weights of loss terms by row are beyond {LARGEST_ENTRY:g}; give weights nearer 1")
             terms = tuple(replace(t, weight=t.weight * float(own)) for t, own in zip(terms, most))
             weights = read_only_rows(
                 np.divide(weights, most[:, None], out=np.ones_like(weights), where=most[:, None] > 0)
             )
         return RowTerms(weights, shifts), terms
+
+    def checked(self, terms: tuple[Term, ...], m: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return weights and shifts in the shape (T, m), None where they are; the ValueErrors of `of`."""
+        weights, shifts = (_by_term(name, getattr(self, name), len(terms), m) for name in ("weights", "shifts"))
+        if not terms or (weights is None and shifts is None):
+            return weights, shifts
+        if any(t.hard for t in terms):
+            raise ValueError("weights and thresholds of single rows need a loss of finite weight; lower C")
+        if weights is not None:
+            if float(weights.min()) < 0:
+                raise ValueError(f"weights of loss terms by row need to be >= 0; got {float(weights.min())!r}")
+            if not max(t.weight * float(own) for t, own in zip(terms, weights.max(axis=1))) <= LARGEST_ENTRY:
+                raise ValueError(f"weights of loss terms by row are beyond {LARGEST_ENTRY:g}; give weights nearer 1")
+        return weights, shifts
 
     def take(self, rows: np.ndarray) -> RowTerms:
         """Return those of some rows; shapes are (T, m)."""

@@ -23,6 +23,7 @@ from mdlearn.objectives.declaration import (
     Parameter,
     Setting,
     declared_objective_terms,
+    declared_row_terms,
     fill_declared_parameters,
     one_of,
     validate_declared_values,
@@ -311,10 +312,7 @@ class Objective:
             When `row_terms` returns something else than RowTerms or None.
         """
         terms = declared_objective_terms(self, params, data.total)
-        by_row = None if type(self).row_terms is Objective.row_terms else self.row_terms(data, params)
-        if by_row is not None and not isinstance(by_row, RowTerms):
-            told = f"its row_terms returned {type(by_row).__name__}, RowTerms or None is needed"
-            raise TypeError(f"objective {self.name!r} is faulty: {told}")
+        by_row = None if type(self).row_terms is Objective.row_terms else declared_row_terms(self, params, data)
         columns = columns_of_classes(data, terms, by_row)
         for column in columns if type(self).check_column is not Objective.check_column else ():
             call_with_error_notes(self, "objective", "check_column", params, column, bias)
@@ -347,6 +345,9 @@ class Objective:
 
     def needs_all_rows(self, params: dict[str, Any]) -> str:
         """Why row blocks will not do; empty when they do.
+
+        A class whose `row_terms` say of a row what follows from that row alone (its entries, its label or target, what
+        `row_values` picks for it) returns "": they are then asked for block by block.
 
         Parameters
         ----------

@@ -23,6 +23,7 @@ from mdlearn.errors import (
 )
 from mdlearn.forms.losses import Term, Terms
 from mdlearn.forms.penalised.coefficient_terms import coefficient_terms_fault
+from mdlearn.forms.row_terms import RowTerms
 
 FIT_ARGUMENTS = frozenset(
     "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
@@ -294,6 +295,15 @@ def declared_objective_terms(task: Any, params: dict[str, Any], total: float) ->
         return _checked_declared_terms(task, params, total)
     with ErrorNotes(task, "objective", "terms"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return _checked_declared_terms(task, params, total)
+
+
+def declared_row_terms(task: Any, params: dict[str, Any], data: Data) -> RowTerms | None:
+    """Return an objective's `row_terms`; TypeError where these are something else than RowTerms or None."""
+    found = task.row_terms(data, params)
+    if found is not None and not isinstance(found, RowTerms):
+        told = f"its row_terms returned {type(found).__name__}, RowTerms or None is needed"
+        raise TypeError(f"objective {task.name!r} is faulty: {told}")
+    return found
 
 
 def _checked_declared_terms(task: Any, params: dict[str, Any], total: float) -> Terms:

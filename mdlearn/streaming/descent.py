@@ -12,7 +12,6 @@ import numpy as np
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.row_blocks.source import RowBlocks, plus
 from mdlearn.data.row_blocks.summary import Block, Summary, SummarySums, block_checked_by_summary
-from mdlearn.data.validation import Data
 from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.errors import call_with_error_notes, came, faulty, is_foreign
 from mdlearn.forms.certificates.rounding import to_type
@@ -101,9 +100,8 @@ class StreamedDescent(BlockEngine):
 
     def _form(self, block: Block) -> MarginForm:
         """The problem over a block's rows."""
-        summary, n = self.begun.summary, block.counts.shape[0]
-        counts = block.counts * (summary.total / block.total)
-        data = Data(block.X, block.codes, counts, summary.classes, np.arange(n), n, None, block.targets)
+        summary = self.begun.summary
+        data = block.data(summary, block.counts * (summary.total / block.total))
         form = self.begun.task.form(data, LinearFeatures(block.X), self.begun.call.bias, self.begun.params)
         refusal = self.engine.refusal(form)
         if refusal is not None:

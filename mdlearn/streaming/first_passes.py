@@ -14,18 +14,21 @@ from mdlearn.data.features.kernels import ARGUMENTS, PARAMETERS, Kernel, kernel_
 from mdlearn.data.row_blocks.sample import DrawRowBlockSample
 from mdlearn.data.row_blocks.summary import ClassMoments, EntrySpread, Summary
 from mdlearn.data.validation import Data
-from mdlearn.errors import call_with_error_notes, came, faulty, steps_with_error_notes
+from mdlearn.errors import call_with_error_notes, came, faulty, steps_with_error_notes, with_error_notes
+from mdlearn.forms.margin import check_bounded_in_bias
 from mdlearn.model.task import task_of
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import (
     complete_declared_parameters,
     declared_objective_terms,
+    declared_row_terms,
     resolve_declared_parameters,
 )
 from mdlearn.stages import Call
 from mdlearn.streaming.passes import Passes
-from mdlearn.streaming.sums.certificate import CertificatePass, form_with_targets_at_zero
+from mdlearn.streaming.sums.certificate import ZeroPass, form_at_zero
+from mdlearn.streaming.sums.row_terms import BlockRowTerms
 from mdlearn.streaming.sums.streamed_form import StreamedForm, check_streamed_form_refusal, streamed_form_refusal
 
 
@@ -75,20 +78,24 @@ def make_first_passes(
         passes.complete = sums is not None
         summary = there if sums is None else summary.mapped(place, sums["moments"])
     form = form_of_first_passes(task, filled, summary, call.bias)
+    if summary.level is not None or form.by_row is not None:
+        form = form_at_zero(form, passes.needed(passes.blocks.fold(ZeroPass(form), summary)))
+    columns = [one.averaged for one in form.columns]
+    for column in columns:
+        call_with_error_notes(task, "objective", "check_column", filled, column, call.bias)
     if summary.level is not None:
-        at = CertificatePass(form, np.zeros((1, form.size)))
-        form = form_with_targets_at_zero(form, passes.needed(passes.blocks.fold(at, summary)))
+        check_bounded_in_bias(call.bias, columns)
     return StreamedProblem(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
 
 
 def _hook_of_all_rows(cls: type[Objective]) -> str:
     """Reason against row blocks that a class's own `needs_all_rows` cannot know of; empty where there is none.
 
-    Blocks have no `row_terms`, and an answer covers the other hooks of its own class, not those of a derived class.
+    An answer covers the other hooks of its own class, not those of a derived class.
     """
     answering = next(base for base in cls.__mro__ if "needs_all_rows" in vars(base))
     for name in ("features", "problem", "form", "row_terms"):
-        if getattr(cls, name) is not getattr(Objective if name == "row_terms" else answering, name):
+        if getattr(cls, name) is not getattr(answering, name):
             return f"it makes its {name} of all rows"
     return ""
 
@@ -97,10 +104,10 @@ def form_of_first_passes(task: Objective, params: dict[str, Any], summary: Summa
     """Write the form that the first passes lead to: an objective's `terms` over their sums; ValueError without one."""
     terms = declared_objective_terms(task, params, summary.total)
     check_streamed_form_refusal(task.name, streamed_form_refusal(terms))
-    form = StreamedForm.of(terms, summary, bias)
-    for one in form.columns:
-        call_with_error_notes(task, "objective", "check_column", params, one.column, bias)
-    return form
+    if type(task).row_terms is Objective.row_terms:
+        return StreamedForm.of(terms, summary, bias)
+    say = partial(with_error_notes, task, "objective", "row_terms", partial(declared_row_terms, task, params))
+    return StreamedForm.of(terms, summary, bias, BlockRowTerms(say, terms.loss, summary))
 
 
 def _sample_in_first_pass(passes: Passes, summary: Summary, seed: int) -> Data:

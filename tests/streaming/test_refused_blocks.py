@@ -51,15 +51,6 @@ class ByRow(LSVM):
         return extend.RowTerms(weights=np.where(data.codes == 1, 1.0, 0.1))
 
 
-class AnsweredByRow(ByRow):
-    """Weights by row, and an answer that overlooks them."""
-
-    name = "answered_by_row"
-
-    def needs_all_rows(self, params):
-        return ""
-
-
 class OwnForm(LSVM):
     """Another form than the base's answer knows of."""
 
@@ -95,7 +86,6 @@ REFUSED = {
     "penalty, all rows": (Penalised, SIGNS, {}, "needs X and y", ALL),
     "norm": (Normed, SIGNS, {}, "needs X and y, not row blocks: terms of the coefficients", ALL),
     "row terms": (ByRow, SIGNS, {}, "'by_row' needs X and y, not row blocks: it makes its row_terms of all", ALL),
-    "row terms, answered": (AnsweredByRow, SIGNS, {}, "it makes its row_terms of all rows", ALL),
     "form of a derived class": (OwnForm, SIGNS, {}, "it makes its form of all rows", ALL),
     "bound": ("mdlm", SIGNS, {"beta": 0.1, "lambda1": 0.0, "bias": "free"}, "a margin variance", {"lambda1": 1.0}),
     "no free bias": ("mdlm", SIGNS, {"beta": 0.1, "lambda1": 0.0, "bias": "free"}, "no free bias", {"bias": "none"}),

@@ -74,7 +74,7 @@ class Tree:
 def census_of_source_block(number: int, block: Any, kind: type[Census] = Census) -> Census | None:
     """Check and count a block of a source; errors say which one it is."""
     try:
-        return kind.of(paired(block))
+        return kind.of(paired(block), number)
     except (TypeError, ValueError) as error:
         raise type(error)(f"block {number}: {error}") from None
 

@@ -12,7 +12,7 @@ from mdlearn.data.labels import check_classes, check_labels, check_targets
 from mdlearn.data.rows.arrays import array_as_rows, check_rows, selected_rows
 from mdlearn.data.rows.rows import Rows, steps
 from mdlearn.data.rows.scratch import Room
-from mdlearn.data.validation import check_weights, validate_class_factors, validated_column_names
+from mdlearn.data.validation import Data, check_weights, validate_class_factors, validated_column_names
 
 ENTRIES = 1 << 18
 """Entries of features that are made at once."""
@@ -27,6 +27,17 @@ class Block:
     counts: np.ndarray  # shape (n,): sample weight times class weight
     number: int  # which one of the source's blocks
     targets: np.ndarray | None = None  # shape (n,): numbers to be met, in a regression
+    # shape (n,): places among the rows of all blocks; None where the first pass had another number of rows here
+    rows: np.ndarray | None = None
+
+    def data(self, summary: Summary, counts: np.ndarray) -> Data:
+        """Return its rows as training data, as they were given, with these counts; ValueError if blocks changed."""
+        if self.rows is None:
+            raise ValueError(
+                f"block {self.number} has another number of rows than in the first pass; give blocks that stay the same"
+            )
+        X, n = self.X.source if isinstance(self.X, FeatureMapRows) else self.X, summary.n_rows
+        return Data(X, self.codes, counts, summary.classes, self.rows, n, summary.names, self.targets)
 
     @property
     def total(self) -> float:
@@ -57,7 +68,7 @@ class Summary:
     """Summary of row blocks: results of the first pass."""
 
     classes: np.ndarray  # shape (k,): sorted labels of rows that count; none in a regression, where k is 1 below
-    n_rows: int  # rows given, those of weight 0 included
+    starts: np.ndarray  # shape (b + 1,), int: rows given before each block, those of weight 0 included, and all
     width: int  # columns d
     dtype: np.dtype[Any]  # float32 when all blocks are, else float64
     names: tuple[str, ...] | None  # columns of the first block when it is a data frame
@@ -71,6 +82,16 @@ class Summary:
     def total(self) -> float:
         """m: the sum of all counts."""
         return float(self.totals.sum())
+
+    @property
+    def n_rows(self) -> int:
+        """Number of the rows given."""
+        return int(self.starts[-1])
+
+    def places(self, number: int, n: int, used: np.ndarray) -> np.ndarray | None:
+        """Places among all rows of those that are used of a block's n; None where the first pass found others there."""
+        known = self.starts[number : number + 2]
+        return known[0] + used if known.shape[0] == 2 and known[1] - known[0] == n else None
 
     @property
     def n_features(self) -> int:
@@ -97,9 +118,8 @@ class Summary:
     def read(cls, found: dict[str, np.ndarray]) -> Summary:
         """Make a summary of what `arrays` returned."""
         names = tuple(found["names"].tolist()) if "names" in found else None
-        numbers = {name: int(found[name]) for name in ("n_rows", "width")}
-        rest = {name: found[name] for name in ("classes", "factors", "totals", "moments")}
-        given: dict[str, Any] = {**rest, **numbers, "dtype": found["dtype"].dtype, "names": names}
+        rest = {name: found[name] for name in ("classes", "starts", "factors", "totals", "moments")}
+        given: dict[str, Any] = {**rest, "width": int(found["width"]), "dtype": found["dtype"].dtype, "names": names}
         given["level"] = float(found["level"]) if "level" in found else None
         return cls(**given)
 
@@ -125,9 +145,10 @@ def block_checked_by_summary(block: tuple[Any, ...], summary: Summary, number: i
     used = np.flatnonzero(counts > 0)
     if not used.shape[0]:
         return None
+    at = summary.places(number, counts.shape[0], used)
     if used.shape[0] < counts.shape[0]:
         rows, places, counts = selected_rows(rows, used), places[used], counts[used]
-    return Block(_rows_by_summary(rows, summary), places, counts, number)
+    return Block(_rows_by_summary(rows, summary), places, counts, number, rows=at)
 
 
 def _block_of_targets(
@@ -137,10 +158,11 @@ def _block_of_targets(
     used = np.flatnonzero(weights > 0)
     if not used.shape[0]:
         return None
+    at = summary.places(number, weights.shape[0], used)
     if used.shape[0] < weights.shape[0]:
         rows, targets, weights = selected_rows(rows, used), targets[used], weights[used]
     codes = np.zeros(used.shape[0], dtype=np.intp)
-    return Block(_rows_by_summary(rows, summary), codes, weights, number, targets)
+    return Block(_rows_by_summary(rows, summary), codes, weights, number, targets, at)
 
 
 def _rows_by_summary(rows: Rows, summary: Summary) -> Rows:
@@ -164,7 +186,7 @@ class Census:
     """Census of some row blocks: counts that add up, and are checked once they have, as a `Summary`."""
 
     classes: np.ndarray  # shape (k,): sorted labels so far, those of weight 0 included
-    rows: int
+    rows: dict[int, int]  # of each block that has any
     width: int
     dtype: np.dtype[Any]
     names: tuple[str, ...] | None  # of the first block
@@ -172,7 +194,7 @@ class Census:
     moments: np.ndarray  # shape (k, d)
 
     @classmethod
-    def of(cls, block: tuple[Any, ...]) -> Census | None:
+    def of(cls, block: tuple[Any, ...], number: int) -> Census | None:
         """Check and count a block; None where it has no rows."""
         if not n_rows_for_summary(block[0]):
             return None
@@ -182,7 +204,14 @@ class Census:
         mine = np.zeros((rows.shape[0], classes.shape[0]))
         mine[np.arange(rows.shape[0]), codes] = weights
         names = validated_column_names(block[0])
-        return cls(classes, *rows.shape, rows.dtype, names, mine.sum(axis=0), rows.adjoint(mine).T)
+        sizes = {number: rows.shape[0]}
+        return cls(classes, sizes, rows.shape[1], rows.dtype, names, mine.sum(axis=0), rows.adjoint(mine).T)
+
+    def starts(self) -> np.ndarray:
+        """Rows before each block, and all, shape (b + 1,)."""
+        sizes = np.zeros(max(self.rows) + 2, dtype=np.int64)
+        sizes[[number + 1 for number in self.rows]] = list(self.rows.values())
+        return sizes.cumsum()
 
     def check_width(self, other: Census) -> None:
         """ValueError where another block has another number of columns."""
@@ -203,12 +232,12 @@ class Census:
             totals[places] += one.totals
             moments[places] += one.moments
         dtype = np.result_type(self.dtype, other.dtype)
-        return Census(classes, self.rows + other.rows, self.width, dtype, self.names, totals, moments)
+        return Census(classes, self.rows | other.rows, self.width, dtype, self.names, totals, moments)
 
     def summary(self, class_weight: Any) -> Summary:
         """Make a summary with class weights; ValueError where there is nothing to learn from."""
         classes = self.classes
-        check_classes(classes, lambda: self.totals, self.rows)
+        check_classes(classes, lambda: self.totals, sum(self.rows.values()))
         factors = validate_class_factors(class_weight, classes, np.arange(classes.shape[0]), self.totals)
         totals = self.totals * factors
         used = totals > 0
@@ -218,7 +247,7 @@ class Census:
                 f"the blocks have one class with positive weight ({found}); a classifier needs at least two"
             )
         moments = self.moments[used] * factors[used, None]
-        kept = classes[used], self.rows, self.width, self.dtype, self.names, factors[used]
+        kept = classes[used], self.starts(), self.width, self.dtype, self.names, factors[used]
         return Summary(*kept, totals[used], moments)
 
 
@@ -229,7 +258,7 @@ class TargetCensus(Census):
     level: float = 0.0  # sum of counts times targets
 
     @classmethod
-    def of(cls, block: tuple[Any, ...]) -> TargetCensus | None:
+    def of(cls, block: tuple[Any, ...], number: int) -> TargetCensus | None:
         """Check and count a block; None where it has no rows."""
         if not n_rows_for_summary(block[0]):
             return None
@@ -237,13 +266,14 @@ class TargetCensus(Census):
         targets, weights = check_targets(block[1], rows.shape[0]), _weights_in_summary(block, rows.shape[0])
         sums = np.array([weights.sum()]), rows.adjoint(weights[:, None]).T
         names = validated_column_names(block[0])
-        return cls(np.empty(0), *rows.shape, rows.dtype, names, *sums, level=float(weights @ targets))
+        sizes = {number: rows.shape[0]}
+        return cls(np.empty(0), sizes, rows.shape[1], rows.dtype, names, *sums, level=float(weights @ targets))
 
     def __add__(self, other: Census) -> TargetCensus:
         assert isinstance(other, TargetCensus)
         self.check_width(other)
         sums = self.totals + other.totals, self.moments + other.moments
-        numbers = self.rows + other.rows, self.width, np.result_type(self.dtype, other.dtype)
+        numbers = self.rows | other.rows, self.width, np.result_type(self.dtype, other.dtype)
         return TargetCensus(self.classes, *numbers, self.names, *sums, level=self.level + other.level)
 
     def summary(self, class_weight: Any) -> Summary:
@@ -251,7 +281,7 @@ class TargetCensus(Census):
         total = float(self.totals[0])
         if not total > 0:
             raise ValueError("the blocks have no row of positive weight; a regression needs at least one")
-        kept = self.classes, self.rows, self.width, self.dtype, self.names, np.ones(1)
+        kept = self.classes, self.starts(), self.width, self.dtype, self.names, np.ones(1)
         return Summary(*kept, self.totals, self.moments, level=self.level / total)
 
 

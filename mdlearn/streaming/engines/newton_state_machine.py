@@ -24,6 +24,7 @@ from mdlearn.data.row_blocks.summary import Summary, SummarySums
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import MarginForm
+from mdlearn.forms.row_terms import RowTerms
 from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, cholesky_solve
 from mdlearn.solvers.common.primal_dual import PrimalDualOnRows
 from mdlearn.solvers.interior_point.central_path import CentralPath
@@ -39,7 +40,7 @@ from mdlearn.streaming.sums.certificate import (
 )
 from mdlearn.streaming.sums.multipliers import MOVED, ExactMultipliers, MultiplierSource
 from mdlearn.streaming.sums.pass_sums import GatherPass, GatherPassRows, LinePass, PointPass, column_pass_sums
-from mdlearn.streaming.sums.streamed_form import KINK_REACH, StreamedColumn, StreamedForm
+from mdlearn.streaming.sums.streamed_form import KINK_REACH, StreamedColumn, StreamedForm, term_rows
 
 MOST_STEPS = 100
 COMPLEMENTARITY_END = 1e-13
@@ -86,6 +87,8 @@ def kink_problem(
     one = form.columns[j]
     # The mean of all rows is part of `fixed`: that of these alone might outweigh their losses.
     column = replace(one.column, y=near.y, counts=near.counts, mean=0.0)
+    if near.by_row is not None:
+        column = replace(column, by_row=RowTerms(*near.by_row))
     if one.level is not None:
         column = replace(column, offset=near.labels)
     features = LinearFeatures(DenseRows(near.X[:, : form.width]))
@@ -260,7 +263,8 @@ class BlockNewton(BlockStepEngine):
         H = sums["hessian"] - (column.kappa * column.total) * np.multiply.outer(one.centre, one.centre)
         H[np.diag_indices_from(H)] += self.R
         if self.form.bias == "free":
-            firm = column.total * max((t.steepest for t in column.terms if t.kind != "hinge"), default=0.0)
+            each = zip(column.terms, one.term_masses)
+            firm = max((float(mass.sum()) * t.steepest for t, mass in each if t.kind != "hinge"), default=0.0)
             if not H[-1, -1] > LOOSE_INTERCEPT_SHARE * firm:
                 H[-1, -1] += INTERCEPT_HOLD * firm or 1.0  # nothing holds the intercept: it moves by little, or stays
         gradient = self.R * w - sums["element"]
@@ -326,9 +330,11 @@ class BlockNewton(BlockStepEngine):
         slope = one.column.sides @ beta
         alpha = near.y * slope
         e = fixed + alpha @ near.X - (Q @ found - self.R * found)
-        bound = float(sums["bound"]) + sum(t.bound(b, near.counts) for t, b in zip(one.column.terms, beta))
+        z = one.margins(near.labels, near.y, near.X @ found)
+        each = term_rows(one.column.terms, z, near.counts, near.by_row)
+        bound = float(sums["bound"]) + sum(rows.bound(b) for rows, b in zip(each, beta))
         bound += one.bound_by_targets(near.labels, slope) + one.column.mean * (one.level or 0.0)
-        part, portions = one.portions(beta, slope, near.labels, near.y, near.counts, bounds=True)
+        part, portions = one.portions(each, beta, slope, near.labels, near.y, bounds=True)
         half, part = sums["half"] + portions @ near.X, sums["part"] + part
         variance = 0.5 * float(found @ (Q @ found) - self.R @ (found * found))
         lower = dual_bound_of_sums(self.form, j, found, bound - variance, part, e, half)[0]

@@ -282,7 +282,9 @@ class BlockProximal(BlockStepEngine):
 
     def _slope_sizes(self, t: int, square: np.ndarray) -> np.ndarray:
         """Rough sizes of slopes, shape (n,): sums of their absolute terms, those of the variance left out."""
-        columns = [self.form.columns[j].column for j in self.groups[t]]
-        losses = [sum(min(term.weight, term.steepest) for term in column.terms) for column in columns]
-        mass = sum(column.mean + column.total * steepest for column, steepest in zip(columns, losses))
-        return np.asarray(mass * np.sqrt(np.diagonal(square) / columns[0].total))
+        columns, total = [self.form.columns[j] for j in self.groups[t]], self.form.columns[0].column.total
+        mass = 0.0
+        for one in columns:
+            each = zip(one.column.terms, one.term_masses)
+            mass += one.column.mean + sum(float(own.sum()) * min(term.weight, term.steepest) for term, own in each)
+        return np.asarray(mass * np.sqrt(np.diagonal(square) / total))

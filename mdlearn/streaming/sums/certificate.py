@@ -13,10 +13,9 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Block, Summary, SummarySums
-from mdlearn.forms.losses import Term
 from mdlearn.streaming.sums.multipliers import MOVED, MultiplierSource, no_multipliers, sum_multipliers
 from mdlearn.streaming.sums.pass_sums import add_to_pass_sums, column_pass_sums
-from mdlearn.streaming.sums.streamed_form import StreamedForm
+from mdlearn.streaming.sums.streamed_form import StreamedForm, term_rows
 
 ROUNDING_OF_SUMS = 1e-13
 """What is left of a sum that has to be 0, relative to its terms, that counts as rounding."""
@@ -40,13 +39,14 @@ class CertificatePass:
         out = SummarySums.zeros(p, "value first second")
         if self.multipliers:
             out |= no_multipliers(form, p, "size")
-        for rows, X, labels, counts in form.pieces(block):
+        for rows, X, labels, counts, own in form.pieces(block):
             Z = form.margins(X, self.held)
             for j, one in enumerate(form.columns):
                 z = one.margins(labels, one.signs(labels), Z[:, j])
-                add_to_pass_sums(out, j, one, self.held[j], z, counts)
+                each = term_rows(one.column.terms, z, counts, own)
+                add_to_pass_sums(out, j, one, self.held[j], z, counts, each)
             if self.multipliers:
-                sum_multipliers(out, form, dict(enumerate(self.multipliers)), block, rows, X)
+                sum_multipliers(out, form, dict(enumerate(self.multipliers)), block, rows, X, own)
         return out
 
 
@@ -78,19 +78,41 @@ def objective_of_sums(
     return value + 0.5 * column.kappa * (float(sums["second"]) - first * first / total)
 
 
-def form_with_targets_at_zero(form: StreamedForm, sums: SummarySums) -> StreamedForm:
-    """Form of a regression with its streamed certificate of w = 0, from the sums of a `CertificatePass` there.
+@dataclass(frozen=True, eq=False)
+class ZeroPass:
+    """Work of a pass that says what a certificate of w = 0 needs, where that takes the rows: targets, or row terms."""
+
+    form: StreamedForm
+
+    def __call__(self, block: Block) -> SummarySums:
+        """Value and moments; with row terms, masses of the terms, and the squares of their shifts."""
+        form, by_row = self.form, self.form.by_row
+        out = CertificatePass(form, np.zeros((len(form.columns), form.size)))(block)
+        if by_row is not None:
+            own = by_row.checked(block)
+            signs = [one.signs(block.labels)[:, None] == one.column.y for one in form.columns]
+            out["masses"] = np.array([(own[0] * block.counts) @ of for of in signs])
+            squares = block.counts @ np.square(own[1]).max(axis=0, initial=0.0)
+            out["shifts"] = np.full(len(form.columns), squares)
+        return out
+
+
+def form_at_zero(form: StreamedForm, sums: SummarySums) -> StreamedForm:
+    """Form of a regression or with row terms, with its streamed certificate of w = 0, from the sums of a `ZeroPass`.
 
     Multipliers 0 make a bound unless a mean pulls at them.
     """
-    (one,), mine = form.columns, column_pass_sums(sums, 0)
-    column = one.column
-    floor = sum(float(term.bound(np.zeros(1), column.counts)) for term in column.terms)
-    away = 0.0 if form.bias == "free" else one.level or 0.0
-    spread = math.hypot(math.sqrt(float(mine["second"]) / column.total), away)
-    value = objective_of_sums(form, 0, np.zeros(form.size), mine)
-    known = value, -math.inf if column.mean > 0 else floor, spread
-    return replace(form, columns=(replace(one, zero=known),))
+    columns = []
+    for j, one in enumerate(form.columns):
+        column, mine = one.column, column_pass_sums(sums, j)
+        one = replace(one, masses=mine.get("masses"))
+        floor = sum(float(term.bound(np.zeros(mass.shape), mass)) for term, mass in zip(column.terms, one.term_masses))
+        squares = float(mine["second"] if one.level is not None else 0.0) + float(mine.get("shifts", 0.0))
+        away = 0.0 if form.bias == "free" else one.level or 0.0
+        value = objective_of_sums(form, j, np.zeros(form.size), mine)
+        known = value, -math.inf if column.mean > 0 else floor, math.hypot(math.sqrt(squares / column.total), away)
+        columns.append(replace(one, zero=known))
+    return replace(form, columns=tuple(columns))
 
 
 def bound_of_sums(
@@ -128,17 +150,18 @@ def dual_bound_of_sums(
         e = e - t * one.turn
     elif form.sided(j) and excess != 0:
         heavy = int(excess > 0)
+        each = list(zip(column.terms, one.term_masses))
         if one.level is None:
             mine = half[0] if heavy else e - half[0] - column.mean * one.centre
-            own, counts = float(part[0]) if heavy else value - float(part[0]), column.counts[[1 - heavy]]
-            terms: tuple[Term, ...] = column.terms
+            own = float(part[0]) if heavy else value - float(part[0])
+            each = [(term, mass[[1 - heavy]]) for term, mass in each]
         else:
-            mine, own, counts = half[1 - heavy], float(part[1 - heavy]), column.counts
-            terms = tuple(term for term in column.terms if int(term.side > 0) == heavy)
+            mine, own = half[1 - heavy], float(part[1 - heavy])
+            each = [(term, mass) for term, mass in each if int(term.side > 0) == heavy]
         less = excess / float(mine[-1]) if mine[-1] != 0 else math.inf
         if not 0 <= less <= 1:
             return -math.inf, e
-        zero = sum(term.bound(np.zeros(1), counts) for term in terms)
+        zero = sum(term.bound(np.zeros(1), mass) for term, mass in each)
         value += less * (zero - own)
         e = e - less * mine
     return value - 0.5 * float(R @ (e * e)), e

@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.data.row_blocks.summary import Block, SummarySums
 from mdlearn.data.rows.scratch import ScratchPiece
-from mdlearn.streaming.sums.streamed_form import StreamedForm, streamed_losses
+from mdlearn.streaming.sums.streamed_form import StreamedForm, streamed_losses, term_rows
 
 MOVED = "moved "
 """Begins the names of sums at multipliers that are no slopes at the point of the pass."""
@@ -60,9 +60,18 @@ def no_multipliers(form: StreamedForm, p: int, *names: str) -> SummarySums:
 
 
 def sum_multipliers(
-    out: SummarySums, form: StreamedForm, sources: MultiplierSources, block: Block, rows: slice, X: ScratchPiece
+    out: SummarySums,
+    form: StreamedForm,
+    sources: MultiplierSources,
+    block: Block,
+    rows: slice,
+    X: ScratchPiece,
+    own: np.ndarray | None,
 ) -> None:
-    """Add the bounds of multipliers to the sums of a pass; for "size", what the terms of their elements are in size."""
+    """Add the bounds of multipliers to the sums of a pass; for "size", what the terms of their elements are in size.
+
+    `rows`, `X`, `own`: a piece of the block, as `StreamedForm.pieces` yields it.
+    """
     labels, counts, p, q = block.labels[rows], block.counts[rows], len(sources), form.columns[0].n_portions
     Z = form.margins(X, np.array([made.W for made in sources.values()] + [made.P for made in sources.values()]))
     A, sizes = np.empty((counts.shape[0], (1 + q) * p)), np.empty((counts.shape[0], p))
@@ -71,8 +80,9 @@ def sum_multipliers(
         column, y = one.column, one.signs(labels)
         z, dz = one.margins(labels, y, Z[:, i]), y * Z[:, p + i]
         exact = None if made.exact is None else made.exact.within(block.number, rows)
-        found = streamed_losses(column.terms, z, counts, made.h, dz, made.dh, exact)
-        part, portions = one.portions(found.beta, found.slope, labels, y, counts, bounds=form.sided(k))
+        each = term_rows(column.terms, z, counts, own)
+        found = streamed_losses(each, z.shape[0], made.h, dz, made.dh, exact)
+        part, portions = one.portions(each, found.beta, found.slope, labels, y, bounds=form.sided(k))
         centred = z + dz - one.mean_margin(made.W + made.P)
         weighted, pull = counts * centred, column.mean / column.total * counts
         pushed = found.slope - column.kappa * weighted + pull

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from mdlearn.data.row_blocks.summary import Block, SummarySums
 from mdlearn.streaming.sums.multipliers import MultiplierSources, no_multipliers, sum_multipliers
-from mdlearn.streaming.sums.streamed_form import StreamedColumn, StreamedForm, streamed_losses
+from mdlearn.streaming.sums.streamed_form import StreamedColumn, StreamedForm, TermRows, streamed_losses, term_rows
 
 
 def column_pass_sums(sums: SummarySums, i: int) -> dict[str, np.ndarray]:
@@ -17,12 +18,21 @@ def column_pass_sums(sums: SummarySums, i: int) -> dict[str, np.ndarray]:
 
 
 def add_to_pass_sums(
-    out: SummarySums, i: int, one: StreamedColumn, w: np.ndarray, z: np.ndarray, counts: np.ndarray
+    out: SummarySums,
+    i: int,
+    one: StreamedColumn,
+    w: np.ndarray,
+    z: np.ndarray,
+    counts: np.ndarray,
+    each: Sequence[TermRows],
 ) -> np.ndarray:
-    """Add the losses and moments at margins z of w to the sums of a pass; return z less its mean."""
+    """Add the losses and moments at margins z of w to the sums of a pass; return z less its mean.
+
+    `each`: the rows as the terms have them.
+    """
     centred = z - one.mean_margin(w)
     weighted = counts * centred
-    out["value"][i] += sum(term.value(z, counts) for term in one.column.terms)
+    out["value"][i] += sum(own.term.value(own.z, own.counts) for own in each)
     out["first"][i] += weighted.sum()
     out["second"][i] += weighted @ centred
     return centred
@@ -51,7 +61,7 @@ class PointPass:
             out |= no_multipliers(form, p)
         if self.squared:
             out["square"] = np.zeros((n, n))
-        for rows, X, labels, counts in form.pieces(block):
+        for rows, X, labels, counts, own in form.pieces(block):
             if self.squared:
                 form.add_square(out["square"], X, counts)
             Z = form.margins(X, self.W)
@@ -60,9 +70,10 @@ class PointPass:
                 one = form.columns[k]
                 column, y = one.column, one.signs(labels)
                 z = one.margins(labels, y, Z[:, j])
-                found = streamed_losses(column.terms, z, counts, self.h[j])
-                part, portions = one.portions(found.beta, found.slope, labels, y, counts, bounds=form.sided(k))
-                centred = add_to_pass_sums(out, j, one, self.W[j], z, counts)
+                each = term_rows(column.terms, z, counts, own)
+                found = streamed_losses(each, z.shape[0], self.h[j])
+                part, portions = one.portions(each, found.beta, found.slope, labels, y, bounds=form.sided(k))
+                centred = add_to_pass_sums(out, j, one, self.W[j], z, counts, each)
                 pushed = found.slope - column.kappa * counts * centred + (column.mean / column.total) * counts
                 bound = found.bound + one.bound_by_targets(labels, pushed)
                 given = {"inside": found.inside, "rounded": found.rounded, "bound": bound, "part": part}
@@ -75,7 +86,7 @@ class PointPass:
                 out[name] += summed[i * p : (i + 1) * p]
             out["half"] += summed[2 * p :].reshape(q, p, n).swapaxes(0, 1)
             if self.sources:
-                sum_multipliers(out, form, self.sources, block, rows, X)
+                sum_multipliers(out, form, self.sources, block, rows, X, own)
         return out
 
 
@@ -97,7 +108,7 @@ class LinePass:
         """Slopes of the losses at all lengths, and the moments that the variance's slope is made of."""
         form, p = self.form, len(self.places)
         out = SummarySums.zeros(p, "", slopes=self.lengths.shape, moments=(2,))
-        for _, X, labels, counts in form.pieces(block):
+        for _, X, labels, counts, own in form.pieces(block):
             Z = form.margins(X, np.vstack([self.W, self.P]))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
@@ -107,7 +118,8 @@ class LinePass:
                 weighted = counts * change
                 out["moments"][j] += [weighted @ centred, weighted @ change]
                 for i, length in enumerate(self.lengths):
-                    found = streamed_losses(one.column.terms, z + length * dz, counts, self.h[j])
+                    each = term_rows(one.column.terms, z + length * dz, counts, own)
+                    found = streamed_losses(each, z.shape[0], self.h[j])
                     out["slopes"][j, i] -= found.slope @ dz
         return out
 
@@ -116,7 +128,8 @@ class LinePass:
 class GatherPassRows:
     """Rows near a kink that a pass gathers beside its sums, block after block.
 
-    `y`, `labels`, `counts` of shape (N,); `block`, `row` (shape (N,), int): where they are.
+    `y`, `labels`, `counts` of shape (N,); `block`, `row` (shape (N,), int): where they are; `own` (shape
+    (N, 2 T)): weights by row of T terms, and shifts; (N, 0) without row terms.
     """
 
     X: np.ndarray  # shape (N, size): rows, with the constant of a bias
@@ -125,6 +138,12 @@ class GatherPassRows:
     counts: np.ndarray
     block: np.ndarray
     row: np.ndarray
+    own: np.ndarray
+
+    @property
+    def by_row(self) -> np.ndarray | None:
+        """Their row terms, shape (2, T, N); None where there are none."""
+        return np.array(np.split(self.own.T, 2)) if self.own.size else None
 
     def __add__(self, other: GatherPassRows) -> GatherPassRows:
         return GatherPassRows.joined([self, other])
@@ -154,20 +173,22 @@ class GatherPass:
         shapes = {"part": (q,), "element": (n,), "half": (q, n), "spread": (n, n)}
         out = SummarySums.zeros(p, "value first second bound", **shapes)
         near: list[list[GatherPassRows]] = [[] for _ in self.places]
-        for rows, X, labels, counts in form.pieces(block):
+        for rows, X, labels, counts, own in form.pieces(block):
             Z = form.margins(X, self.W)
             A = np.empty((counts.shape[0], (1 + q) * p))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
-                column, terms, y = one.column, one.column.terms, one.signs(labels)
+                column, y = one.column, one.signs(labels)
                 z = one.margins(labels, y, Z[:, j])
-                add_to_pass_sums(out, j, one, self.W[j], z, counts)
-                away = np.min([np.abs(z - t.threshold) for t in terms], axis=0)
+                each = term_rows(column.terms, z, counts, own)
+                add_to_pass_sums(out, j, one, self.W[j], z, counts, each)
+                away = np.min([np.abs(mine.z - mine.term.threshold) for mine in each], axis=0)
                 inside = np.flatnonzero(away <= self.reach[j])
                 rest = counts.copy()
                 rest[inside] = 0.0
-                found = streamed_losses(terms, z, rest, self.reach[j])
-                part, portions = one.portions(found.beta, found.slope, labels, y, rest, bounds=form.sided(k))
+                each = term_rows(column.terms, z, rest, own)
+                found = streamed_losses(each, z.shape[0], self.reach[j])
+                part, portions = one.portions(each, found.beta, found.slope, labels, y, bounds=form.sided(k))
                 out["bound"][j] += found.bound + one.bound_by_targets(labels, found.slope)
                 out["part"][j] += part
                 A[:, j], A[:, p + j :: p] = y * found.slope, portions.T
@@ -177,7 +198,8 @@ class GatherPass:
                     out["bound"][j] += 0.5 * column.kappa * float(counts @ (off * off))
                 places = np.full(inside.shape[0], block.number), rows.start + inside
                 held = form.extended(X.dense(inside)), y[inside], labels[inside], counts[inside]
-                near[j].append(GatherPassRows(*held, *places))
+                mine = np.empty((inside.shape[0], 0)) if own is None else own.reshape(-1, z.shape[0])[:, inside].T
+                near[j].append(GatherPassRows(*held, *places, mine))
                 if column.kappa > 0:
                     R = form.extended(X.dense(slice(None))) * y[:, None] - one.centre
                     R *= np.sqrt(column.kappa * counts)[:, None]

@@ -16,8 +16,9 @@ regression y_i is 1 and z_i is f_i less a target t_i; sum_i alpha_i t_i is part 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,9 @@ from mdlearn.data.row_blocks.summary import Block, Summary
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.rows.scratch import Room, ScratchPiece
 from mdlearn.forms.losses import Term, Terms
-from mdlearn.forms.margin import Column, check_bounded_in_bias
+from mdlearn.forms.margin import Column
+from mdlearn.forms.row_terms import RowTerms
+from mdlearn.streaming.sums.row_terms import BlockRowTerms
 
 KINK_REACH = 2.0
 """Rows within this many half widths of a kink may change sides when it is rounded no more."""
@@ -63,8 +66,10 @@ class StreamedColumn:
     # shape (n,): sum_i c_i y_i (y_i - mean y) x'_i: what multipliers c (y - mean y) of the variance add up to
     turn: np.ndarray
     level: float | None = None  # mean of the targets of a regression; `labels` of rows are their targets then
-    # of a regression: objective and lower bound at w = 0, and size of the residuals where steps begin
+    # where these take a pass: objective and lower bound at w = 0, and size of the residuals where steps begin
     zero: tuple[float, float, float] | None = None
+    # shape (T, rows of `column`): sums of the counts times the weights by row of each term; None without row terms
+    masses: np.ndarray | None = None
 
     def signs(self, labels: np.ndarray) -> np.ndarray:
         """+1 for rows of its class, -1 for all others; in a regression ones."""
@@ -83,6 +88,18 @@ class StreamedColumn:
     def bound_by_targets(self, labels: np.ndarray, alpha: np.ndarray) -> float:
         """Share of the targets in a lower bound from multipliers of z: sum_i alpha_i t_i; 0 without targets."""
         return 0.0 if self.level is None else float(alpha @ labels)
+
+    @property
+    def term_masses(self) -> np.ndarray:
+        """Sums of the counts times the weights by row of each term, over the rows of each sign, (T, rows of column)."""
+        own = self.column.counts
+        return np.broadcast_to(own, (len(self.column.terms), *own.shape)) if self.masses is None else self.masses
+
+    @property
+    def averaged(self) -> Column:
+        """Its `column`, whose terms have the mean weights by row of each sign."""
+        own = self.column
+        return own if self.masses is None else replace(own, by_row=RowTerms(self.masses / own.counts))
 
     @property
     def at_zero(self) -> float:
@@ -112,11 +129,11 @@ class StreamedColumn:
 
     def portions(
         self,
+        rows: Sequence[TermRows],
         beta: Iterable[np.ndarray],
         slope: np.ndarray,
         labels: np.ndarray,
         y: np.ndarray,
-        counts: np.ndarray,
         *,
         bounds: bool,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -126,16 +143,16 @@ class StreamedColumn:
         what they say from below, shape (q,), zeros unless `bounds` are asked for; and their shares of the `slope` that
         all of them make, shape (q, n).
         """
-        terms = self.column.terms
         if self.level is None:
             some = y > 0
-            told = sum(t.bound(mine[some], counts[some]) for t, mine in zip(terms, beta)) if bounds else 0.0
+            told = sum(own.take(some).bound(mine[some]) for own, mine in zip(rows, beta)) if bounds else 0.0
             return np.array([told]), np.where(some, slope, 0.0)[None]
         part, alpha = np.zeros(2), np.zeros((2, y.shape[0]))
-        for term, mine in zip(terms, beta):
-            i = int(term.side < 0)
-            alpha[i] += term.side * mine
-            part[i] += term.bound(mine, counts) + term.side * float(mine @ labels) if bounds else 0.0
+        for own, mine in zip(rows, beta):
+            side = own.term.side
+            i = int(side < 0)
+            alpha[i] += side * mine
+            part[i] += own.bound(mine) + side * float(mine @ labels) if bounds else 0.0
         return part, alpha
 
     @property
@@ -155,9 +172,10 @@ class StreamedForm:
     width: int  # features of a row
     # factor of the lengths of the features' coefficients: L1, or L2,1 where columns are one problem
     penalty: float = 0.0
+    by_row: BlockRowTerms | None = None  # None: terms are the same in all rows
 
     @classmethod
-    def of(cls, terms: Terms, summary: Summary, bias: str) -> StreamedForm:
+    def of(cls, terms: Terms, summary: Summary, bias: str, by_row: BlockRowTerms | None = None) -> StreamedForm:
         """Write an objective's terms: one column for two classes or targets, one per class against the rest else."""
         k = summary.classes.shape[0]
         columns = [] if summary.level is None else [_column_of_targets(terms, summary, summary.level, bias)]
@@ -172,7 +190,7 @@ class StreamedForm:
                 centre, whole = np.append(centre, column.label_mean), np.append(whole, total)
             turn = whole - (column.label_mean * total) * centre
             columns.append(StreamedColumn(positive, column, centre, turn))
-        return cls(tuple(columns), bias, terms.ridge, terms.unit, summary.n_features, terms.penalty)
+        return cls(tuple(columns), bias, terms.ridge, terms.unit, summary.n_features, terms.penalty, by_row)
 
     @property
     def size(self) -> int:
@@ -202,11 +220,13 @@ class StreamedForm:
         one = self.columns[j]
         return self.bias == "free" and self.ridge > 0 and (one.column.kappa == 0 or one.level is not None)
 
-    def pieces(self, block: Block) -> Iterator[tuple[slice, ScratchPiece, np.ndarray, np.ndarray]]:
-        """Yield the rows of a block that are worked on at once: where they are, features, labels and counts."""
+    def pieces(self, block: Block) -> Iterator[tuple[slice, ScratchPiece, np.ndarray, np.ndarray, np.ndarray | None]]:
+        """Yield the rows of a block that are worked on at once: where they are, features, labels, counts, row terms."""
+        own = None if self.by_row is None else self.by_row(block)
         room, n = Room(), max(1, ENTRIES_PER_PIECE // self.width, min(FEW_ROWS, 8 * ENTRIES_PER_PIECE // self.width))
         for rows in steps(block.counts.shape[0], n):
-            yield rows, block.X.piece(rows, room), block.labels[rows], block.counts[rows]
+            mine = None if own is None else own[..., rows]
+            yield rows, block.X.piece(rows, room), block.labels[rows], block.counts[rows], mine
 
     def margins(self, P: ScratchPiece, W: np.ndarray) -> np.ndarray:
         """Decision values of some rows, shape (n, columns of W)."""
@@ -243,11 +263,35 @@ def _column_of_targets(terms: Terms, summary: Summary, level: float, bias: str) 
     """Column of a regression in a streamed form; what is known at w = 0 takes a pass of its own."""
     total = summary.total
     loss = Column(np.ones(1), np.array([total]), terms.variance, terms.mean, terms.loss, offset=np.array([level]))
-    check_bounded_in_bias(bias, (loss,))
     centre = summary.moments[0] / total
     if bias != "none":
         centre = np.append(centre, 1.0)
     return StreamedColumn(0, loss, centre, np.zeros(centre.shape), level)
+
+
+class TermRows(NamedTuple):
+    """Rows of a streamed form as one of its loss terms has them."""
+
+    term: Term
+    z: np.ndarray  # shape (n,): margins, less what its threshold is higher by in a row
+    counts: np.ndarray  # shape (n,): times its weights by row
+    shift: np.ndarray | None = None  # shape (n,): what its threshold is higher by; None: nothing
+
+    def take(self, rows: np.ndarray) -> TermRows:
+        """Return some of them."""
+        return TermRows(self.term, self.z[rows], self.counts[rows], None if self.shift is None else self.shift[rows])
+
+    def bound(self, beta: np.ndarray) -> float:
+        """Return the contribution of multipliers of the term to a lower bound."""
+        told = self.term.bound(beta, self.counts)
+        return told if self.shift is None else told + self.term.side * float(self.shift @ beta)
+
+
+def term_rows(terms: tuple[Term, ...], z: np.ndarray, counts: np.ndarray, own: np.ndarray | None) -> list[TermRows]:
+    """Return rows of a streamed form at margins z as each term has them; `own`: their row terms, shape (2, T, n)."""
+    if own is None:
+        return [TermRows(term, z, counts) for term in terms]
+    return [TermRows(term, z - shift, weight * counts, shift) for term, weight, shift in zip(terms, *own)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,9 +313,8 @@ class StreamedLosses:
 
 
 def streamed_losses(
-    terms: tuple[Term, ...],
-    z: np.ndarray,
-    counts: np.ndarray,
+    rows: Sequence[TermRows],
+    n: int,
     h: float,
     dz: np.ndarray | None = None,
     dh: float = 0.0,
@@ -279,13 +322,13 @@ def streamed_losses(
 ) -> StreamedLosses:
     """Evaluate all loss terms of a streamed form's column.
 
-    `z`, `counts` of shape (n,); `h`: half the width of what is rounded about a kink; `dz` (shape (n,), optional):
-    multipliers are moved along the second derivatives by this, and kept within their bounds; `dh`: and along their
-    derivative in h by this; `exact`: multipliers of some rows, shape (T, len(places)), in place of slopes.
+    `rows`: n of them as all terms have them; `h`: half the width of what is rounded about a kink; `dz` (shape (n,),
+    optional): multipliers are moved along the second derivatives by this, and kept within their bounds; `dh`: and along
+    their derivative in h by this; `exact`: multipliers of some rows, shape (T, len(places)), in place of slopes.
     """
     rounded, bound, found = 0.0, 0.0, list[np.ndarray]()
-    slope, bend, drift, inside = np.zeros_like(z), np.zeros_like(z), np.zeros_like(z), 0
-    for t, term in enumerate(terms):
+    slope, bend, drift, inside = np.zeros(n), np.zeros(n), np.zeros(n), 0
+    for t, (term, z, counts, _) in enumerate(rows):
         if term.kind == "hinge":
             s, caps = term.side * (term.threshold - z), term.weight * counts
             near = np.abs(s) < h
@@ -304,7 +347,7 @@ def streamed_losses(
             beta = np.clip(beta + curve * turn, 0.0, term.caps(counts))
         if exact is not None:
             beta[exact[0]] = exact[1][t]
-        bound += term.bound(beta, counts)
+        bound += rows[t].bound(beta)
         found.append(beta)
         slope += term.side * beta
         bend += curve

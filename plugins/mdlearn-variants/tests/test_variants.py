@@ -69,6 +69,17 @@ def test_costs_in_files_and_of_a_wrong_kind(sample, tmp_path):
         mdlearn.fit("cost_ldm", X, y, class_costs={1: -2.0})
 
 
+@pytest.mark.parametrize("name", ["fuzzy_svm", "cost_ldm"])
+def test_costs_over_row_blocks(sample, name):
+    X, y, _, counts, _ = sample(1, m=60)
+    given = {"costs": np.linspace(0.0, 3.0, 60), "class_costs": {1: 0.4}, "tol": 1e-9}
+    blocks = [(X[part], y[part], counts[part]) for part in (slice(0, 25), slice(25, 60))]
+    streamed = mdlearn.fit(name, blocks, None, **given).certificate
+    whole = mdlearn.fit(name, X, y, sample_weight=counts, **given).certificate
+    assert streamed.converged and streamed.objective == pytest.approx(whole.objective, rel=2e-9)
+    assert streamed.lower_bound <= whole.objective * (1.0 + 1e-13)
+
+
 # ---------------------------------------------------------------- quantiles and Huber
 
 

@@ -85,6 +85,10 @@ class FuzzySVM(mdlearn.Objective):
         """Return the costs."""
         return costs_of(data, params)
 
+    def needs_all_rows(self, params):
+        """Return nothing: the cost of a row follows from its class and its own number."""
+        return ""
+
 
 class CostLDM(mdlearn.Objective):
     """LDM in which the cost of a mistake differs by class and by row; mean and variance are those of all rows alike.
@@ -130,6 +134,10 @@ class CostLDM(mdlearn.Objective):
     def row_terms(self, data, params):
         """Return the costs."""
         return costs_of(data, params)
+
+    def needs_all_rows(self, params):
+        """Return nothing: the cost of a row follows from its class and its own number."""
+        return ""
 
     def check_column(self, params, column, bias):
         """Refuse a free bias that runs to infinity."""

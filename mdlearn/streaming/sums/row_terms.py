@@ -1,0 +1,47 @@
+"""Row terms over row blocks: weights and thresholds of the loss terms in a block's rows, asked for in every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mdlearn.data.row_blocks.summary import Block, Summary
+from mdlearn.data.validation import Data
+from mdlearn.forms.losses import Term
+from mdlearn.forms.row_terms import RowTerms
+
+ROUNDING_OF_ROW_TERMS = 1e-6
+"""Difference of two answers for the same rows, relative to the largest, that is rounding, of float32 too."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRowTerms:
+    """Callable that makes the row terms of a block: weights and shifts of all T terms in its rows, shape (2, T, n)."""
+
+    say: Callable[[Data], RowTerms | None]  # an objective's `row_terms`
+    terms: tuple[Term, ...]
+    summary: Summary
+
+    def __call__(self, block: Block) -> np.ndarray:
+        return self._of(block.data(self.summary, block.counts))
+
+    def checked(self, block: Block) -> np.ndarray:
+        """Return the row terms of a block; ValueError where those of every other row are different without the rest."""
+        data, rows = block.data(self.summary, block.counts), np.arange(0, block.counts.shape[0], 2)
+        whole, targets = self._of(data), None if data.targets is None else data.targets[rows]
+        some = {name: getattr(data, name)[rows] for name in ("codes", "counts", "rows")}
+        alone = self._of(replace(data, X=data.X.take(rows), targets=targets, **some))
+        for one, other in zip(alone, whole[..., rows]):
+            if np.abs(one - other).max(initial=0.0) > ROUNDING_OF_ROW_TERMS * np.abs(other).max(initial=0.0):
+                raise ValueError(
+                    "row blocks need row_terms that say of a row what follows from it alone, and here they depend on "
+                    "the rows beside it; give X and y"
+                )
+        return whole
+
+    def _of(self, data: Data) -> np.ndarray:
+        shape = len(self.terms), data.counts.shape[0]
+        weights, shifts = (self.say(data) or RowTerms()).checked(self.terms, shape[1])
+        return np.array([np.ones(shape) if weights is None else weights, np.zeros(shape) if shifts is None else shifts])
