@@ -83,7 +83,7 @@ def _fit_by_passes(
     shortfall = passes.shortfall(title, worst, published, exact, passes.stopped)
     reason = "asked for, over row blocks"
     if stochastic is None:
-        reason = f"{'proximal steps, ' if form.penalty > 0 else ''}sums over row blocks"
+        reason = f"{'proximal steps, ' if form.beta.any() else ''}sums over row blocks"
     scales = [(form.unit * engine.zero(t)[0], False) for t in range(len(engine.groups))]
     model = model_without_rows(
         begun.task.name,
@@ -111,7 +111,7 @@ def _engine_of_streamed_fit(stochastic: Solver | None, begun: StreamedProblem, p
     form, tol, found = begun.form, begun.call.limits.tol, passes.resume()
     if stochastic is not None:
         return StreamedDescent(stochastic, begun, found, passes.done)
-    if form.penalty > 0 and not form.columns[0].column.kappa > 0 and (form.ridge == 0 or form.bias == "free"):
+    if form.beta.any() and not form.columns[0].column.kappa > 0 and (form.ridge == 0 or form.bias == "free"):
         check_streamed_form_refusal(
             begun.task.name, "under a penalty, bounds need a margin variance, or a ridge and no free bias"
         )
@@ -120,7 +120,7 @@ def _engine_of_streamed_fit(stochastic: Solver | None, begun: StreamedProblem, p
         f"sums of {form.size} x {form.size} matrices over row blocks",
         "give fewer columns, or solver='asgd'",
     )
-    if form.penalty > 0:
+    if form.beta.any():
         places = range(len(form.columns))
         groups = [tuple(places)] if begun.call.multiclass == "joint" else [(j,) for j in places]
         state = ProximalState(**found) if found else ProximalState.first(form, len(groups))

@@ -34,12 +34,14 @@ class Penalised(extend.Objective):
 
 
 class Normed(Penalised):
-    """A norm of the coefficients."""
+    """A norm of groups of the coefficients."""
 
     name = "normed"
 
     def terms(self, params, total):
-        return extend.Terms(loss=(extend.HingeTerm(1.0, power=2),), coefficient_terms=(extend.NormTerm(0.1),))
+        return extend.Terms(
+            loss=(extend.HingeTerm(1.0, power=2),), coefficient_terms=(extend.NormTerm(0.1, [0, 0, 1]),)
+        )
 
 
 class ByRow(LSVM):

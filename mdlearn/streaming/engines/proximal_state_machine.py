@@ -183,9 +183,7 @@ class BlockProximal(BlockStepEngine):
 
     def __init__(self, form: StreamedForm, groups: Sequence[tuple[int, ...]], tol: float, state: ProximalState) -> None:
         super().__init__(form, groups, tol, state)
-        self.beta = np.full(form.size, form.penalty)
-        if form.bias == "free":
-            self.beta[-1] = 0.0
+        self.beta = form.beta
 
     def work(self) -> PointPass | None:
         """Evaluate all problems that are not done; the first pass finds the variance's matrix as well."""

@@ -27,6 +27,7 @@ from mdlearn.data.rows.rows import steps
 from mdlearn.data.rows.scratch import Room, ScratchPiece
 from mdlearn.forms.losses import Term, Terms
 from mdlearn.forms.margin import Column
+from mdlearn.forms.penalised.coefficient_terms import NormTerm
 from mdlearn.forms.row_terms import RowTerms
 from mdlearn.streaming.sums.row_terms import BlockRowTerms
 
@@ -41,13 +42,20 @@ def streamed_form_refusal(terms: Terms) -> str:
     kinds = {term.kind for term in terms.loss if term.weight > 0}
     if "constraint" in kinds:
         return "a loss of infinite weight is a constraint of every single row; give it a finite weight"
-    if terms.penalty > 0 and "hinge" in kinds:
+    norms = _single_norms(terms)
+    if len(norms) < len(terms.coefficient_terms):
+        return "terms of the coefficients need all rows, but for norms of each of them (NormTerm(weight))"
+    if "hinge" in kinds and (terms.penalty > 0 or any(np.any(norm.weight) for norm in norms)):
         return "a hinge loss under a penalty has no engine there; squared hinges have one"
-    if terms.coefficient_terms:
-        return "terms of the coefficients need all rows"
     if "hinge" in kinds and (terms.ridge == 0 or len(kinds) > 1):
         return "a hinge loss needs the squared norm, and no other loss, beside it"
     return ""
+
+
+def _single_norms(terms: Terms) -> list[NormTerm]:
+    """Return the norms of single coefficients, which a streamed form takes; of its other coefficient terms, none."""
+    norms = [one for one in terms.coefficient_terms if isinstance(one, NormTerm)]
+    return [one for one in norms if one.groups is None and one.matrix is None]
 
 
 def check_streamed_form_refusal(name: str, reason: str) -> None:
@@ -170,8 +178,8 @@ class StreamedForm:
     ridge: float  # 0 or 1
     unit: float
     width: int  # features of a row
-    # factor of the lengths of the features' coefficients: L1, or L2,1 where columns are one problem
-    penalty: float = 0.0
+    # shape (size,): factors of the lengths of all coefficients: L1, or L2,1 where columns are one problem
+    beta: np.ndarray
     by_row: BlockRowTerms | None = None  # None: terms are the same in all rows
 
     @classmethod
@@ -190,7 +198,13 @@ class StreamedForm:
                 centre, whole = np.append(centre, column.label_mean), np.append(whole, total)
             turn = whole - (column.label_mean * total) * centre
             columns.append(StreamedColumn(positive, column, centre, turn))
-        return cls(tuple(columns), bias, terms.ridge, terms.unit, summary.n_features, terms.penalty, by_row)
+        width = summary.n_features
+        beta = np.full(width + (bias != "none"), terms.penalty)
+        if bias == "free":
+            beta[-1] = 0.0
+        for norm in _single_norms(terms):
+            beta[:width] += norm.weights(width)
+        return cls(tuple(columns), bias, terms.ridge, terms.unit, width, beta, by_row)
 
     @property
     def size(self) -> int:
