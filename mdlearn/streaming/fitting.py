@@ -138,10 +138,9 @@ def _refuse_fit_to_blocks(call: Call, task: Objective, given: Mapping[str, Any])
             "row blocks need kernel='linear', or an approximation of the kernel (approximation='nystroem'); got "
             f"{call.kernel!r}"
         )
-    if task_of(task).name != "classification" and task_of(task).y != "numbers":
-        raise ValueError(
-            f"objective {task.name!r} is one of {task_of(task).name}, which takes no row blocks; give X and y"
-        )
+    kind = task_of(task)
+    if kind.y != "numbers" and not (kind.y == "labels" and kind.by_class):
+        raise ValueError(f"objective {task.name!r} is one of {kind.name}, which takes no row blocks; give X and y")
     if call.engine is not None and call.engine.takes_blocks:
         return
     others = sorted(name for name, cls in registry().solvers.items() if cls.takes_blocks)
