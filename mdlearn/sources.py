@@ -36,7 +36,8 @@ def of_arrays(
     ----------
     X : array, memory map, CSR matrix or data frame of shape (m, d)
         Blocks are slices of it: nothing is copied.
-    y : array-like of shape (m,)
+    y : array-like of shape (m,), or None
+        None: the objective takes rows alone.
     weight : array-like of shape (m,), optional
         Repetition counts.
     rows : int, default 100000
@@ -61,15 +62,16 @@ def of_arrays(
     3
     """
     step, m = _checked_rows_per_source_block(rows), int(X.shape[0])
-    columns = [np.asarray(one) for one in (y, weight) if one is not None]
-    for name, column in zip(("y", "weight"), columns, strict=False):
-        if column.shape != (m,):
+    columns = [None if one is None else np.asarray(one) for one in (y, weight)]
+    for name, column in zip(("y", "weight"), columns, strict=True):
+        if column is not None and column.shape != (m,):
             raise ValueError(f"X has {m} rows but {name} has shape {column.shape}; give one number or label per row")
     cut = getattr(X, "iloc", X)
 
     def source() -> Iterator[tuple[Any, ...]]:
         for part in steps(m, step):
-            yield (cut[part], *(column[part] for column in columns))
+            both = [None if column is None else column[part] for column in columns]
+            yield (cut[part], *both[: 1 + (weight is not None)])
 
     return RowBlocks(source, checkpoint=checkpoint, held=held)
 

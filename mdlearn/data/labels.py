@@ -200,6 +200,14 @@ def check_classes(classes: np.ndarray, weigh: Callable[[], np.ndarray], n_rows: 
         )
 
 
+def check_no_targets(y: Any, n_rows: int) -> None:
+    """Check the y of rows without labels: None, or ones; ValueError for another number."""
+    others = np.zeros(0, dtype=bool) if y is None else check_targets(y, n_rows) != 1.0
+    if others.any():
+        row = int(others.argmax())
+        raise ValueError(f"y holds another number than 1 in row {row}; this objective takes rows alone, y=None or ones")
+
+
 def check_targets(y: Any, n_rows: int) -> np.ndarray:
     """Validate the targets of a regression: return them as float64.
 

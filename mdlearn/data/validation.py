@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.labels import check_classes, check_label_indicators, check_labels, check_some_labels, check_targets
+from mdlearn.data.labels import (
+    check_classes,
+    check_label_indicators,
+    check_labels,
+    check_no_targets,
+    check_some_labels,
+    check_targets,
+)
 from mdlearn.data.rows.arrays import check_rows, first_word_in_array, selected_rows
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import DenseRows, Rows
@@ -277,10 +284,7 @@ def validate_unlabelled(X: Any, y: Any, sample_weight: Any, class_weight: Any, *
         raise ValueError(f"class_weight {class_weight!r} is for classifiers; rows without labels have sample_weight")
     names, A = _validate_input_rows(X, square)
     m = A.shape[0]
-    others = np.zeros(0, dtype=bool) if y is None else check_targets(y, m) != 1.0
-    if others.any():
-        row = int(others.argmax())
-        raise ValueError(f"y holds another number than 1 in row {row}; this objective takes rows alone, y=None or ones")
+    check_no_targets(y, m)
     counts = check_weights(sample_weight, m)
     rows = np.flatnonzero(counts > 0)
     codes = np.zeros(rows.shape[0], dtype=np.intp)

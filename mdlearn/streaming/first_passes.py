@@ -52,7 +52,7 @@ def make_first_passes(
     `given`: parameters of the kernel, as given.
     """
     known = passes.found("rows")
-    scan = passes.blocks.scan(class_weight, numbers=task_of(task).y == "numbers")
+    scan = passes.blocks.scan(class_weight, y=task_of(task).y)
     summary = Summary.read(known) if known else passes.needed(scan)
     passes.rows = summary.arrays()
     if summary.classes.shape[0] > 2 and call.multiclass not in ("ovr", "joint"):

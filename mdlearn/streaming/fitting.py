@@ -139,7 +139,7 @@ def _refuse_fit_to_blocks(call: Call, task: Objective, given: Mapping[str, Any])
             f"{call.kernel!r}"
         )
     kind = task_of(task)
-    if kind.y != "numbers" and not (kind.y == "labels" and kind.by_class):
+    if kind.y not in ("numbers", "none") and not (kind.y == "labels" and kind.by_class):
         raise ValueError(f"objective {task.name!r} is one of {kind.name}, which takes no row blocks; give X and y")
     if call.engine is not None and call.engine.takes_blocks:
         return

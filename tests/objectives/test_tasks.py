@@ -138,8 +138,8 @@ def test_rows_alone():
         mdlearn.fit(Level, X, np.where(np.arange(50) == 3, 2.0, 1.0))
     with pytest.raises(ValueError, match="class_weight 'balanced' is for classifiers"):
         mdlearn.fit(Level, X, None, class_weight="balanced")
-    with pytest.raises(ValueError, match="objective 'level' is one of level, which takes no row blocks"):
-        mdlearn.fit(Level, lambda: iter([(X, np.ones(50))]), None)
+    streamed = mdlearn.fit(Level, lambda: iter([(X, np.ones(50))]), None, C=2.0, bias="none", tol=1e-12)
+    assert type(streamed) is LevelModel and streamed.coef_ == pytest.approx(model.coef_, abs=1e-5)
 
 
 def test_one_decision_value_for_any_number_of_classes():

@@ -58,7 +58,16 @@ class Sample:
     def data(self, summary: Summary) -> Data:
         """The sample as training data."""
         n = self.codes.shape[0]
-        return Data(self.X, self.codes, self.counts, summary.classes, np.arange(n), n, summary.names, self.targets)
+        return Data(
+            self.X,
+            self.codes,
+            self.counts,
+            summary.classes,
+            np.arange(n),
+            n,
+            summary.names,
+            None if summary.alone else self.targets,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from mdlearn.data.row_blocks.summary import (
     Block,
     Census,
     ClassMoments,
+    RowCensus,
     Summary,
     SummarySums,
     TargetCensus,
@@ -210,15 +211,15 @@ class RowBlocks:
             raise faulty(self, "source", "reduced", f"returned {came(found)}, the sum of what make returned is needed")
         return found
 
-    def scan(self, class_weight: Any, *, numbers: bool = False) -> Generator[None, None, Summary]:
+    def scan(self, class_weight: Any, *, y: str = "labels") -> Generator[None, None, Summary]:
         """Check all blocks and count.
 
         Parameters
         ----------
         class_weight : mapping, "balanced" or None
             As for `mdlearn.fit`.
-        numbers : bool, default False
-            Whether y holds the targets of a regression, not labels.
+        y : {"labels", "numbers", "none"}
+            What y of a block holds: labels, the targets of a regression, or nothing (None, or ones).
 
         Returns
         -------
@@ -230,13 +231,13 @@ class RowBlocks:
         TypeError, ValueError
             For blocks that are none, or that have nothing to learn from.
         """
-        if numbers and class_weight is not None:
+        if y != "labels" and class_weight is not None:
             raise ValueError(f"class_weight {class_weight!r} is for classifiers; give a block (X, y, weight)")
-        kind = TargetCensus if numbers else Census
-        make = partial(census_of_source_block, kind=kind) if numbers else census_of_source_block
+        kind = {"labels": Census, "numbers": TargetCensus, "none": RowCensus}[y]
+        make = partial(census_of_source_block, kind=kind)
         census: Census | None = yield from self._reduced(make, kind)
         if census is None:
-            told = "row" if numbers else "row per class"
+            told = "row per class" if y == "labels" else "row"
             raise ValueError(f"the blocks have no rows; give at least one {told}")
         return census.summary(class_weight)
 

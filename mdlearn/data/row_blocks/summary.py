@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap, FeatureMapRows
-from mdlearn.data.labels import check_classes, check_labels, check_targets
+from mdlearn.data.labels import check_classes, check_labels, check_no_targets, check_targets
 from mdlearn.data.rows.arrays import array_as_rows, check_rows, selected_rows
 from mdlearn.data.rows.rows import Rows, steps
 from mdlearn.data.rows.scratch import Room
@@ -37,7 +37,8 @@ class Block:
                 f"block {self.number} has another number of rows than in the first pass; give blocks that stay the same"
             )
         X, n = self.X.source if isinstance(self.X, FeatureMapRows) else self.X, summary.n_rows
-        return Data(X, self.codes, counts, summary.classes, self.rows, n, summary.names, self.targets)
+        targets = None if summary.alone else self.targets
+        return Data(X, self.codes, counts, summary.classes, self.rows, n, summary.names, targets)
 
     @property
     def total(self) -> float:
@@ -76,7 +77,8 @@ class Summary:
     totals: np.ndarray  # shape (k,): sums of the counts by class
     moments: np.ndarray  # shape (k, n): sums of counts times features by class
     mapping: FeatureMap | None = None  # what makes n features of a row; None: its d columns are the features
-    level: float | None = None  # mean of the targets of a regression
+    level: float | None = None  # mean of the targets of a regression; 0 of rows alone, whose targets are all 0
+    alone: bool = False  # whether rows are alone, without labels or targets
 
     @property
     def total(self) -> float:
@@ -120,7 +122,7 @@ class Summary:
         names = tuple(found["names"].tolist()) if "names" in found else None
         rest = {name: found[name] for name in ("classes", "starts", "factors", "totals", "moments")}
         given: dict[str, Any] = {**rest, "width": int(found["width"]), "dtype": found["dtype"].dtype, "names": names}
-        given["level"] = float(found["level"]) if "level" in found else None
+        given |= {"level": float(found["level"]) if "level" in found else None, "alone": bool(found["alone"])}
         return cls(**given)
 
 
@@ -133,7 +135,8 @@ def block_checked_by_summary(block: tuple[Any, ...], summary: Summary, number: i
         raise ValueError(f"a block has {rows.shape[1]} columns, and the first one {summary.width}")
     weights = _weights_in_summary(block, rows.shape[0])
     if summary.level is not None:
-        return _block_of_targets(rows, check_targets(block[1], rows.shape[0]), weights, summary, number)
+        targets = np.zeros(rows.shape[0]) if summary.alone else check_targets(block[1], rows.shape[0])
+        return _block_of_targets(rows, targets, weights, summary, number)
     labels = np.asarray(block[1])
     if labels.dtype.kind == "O" or labels.shape != weights.shape:
         classes, codes = check_labels(block[1], rows.shape[0])
@@ -257,13 +260,18 @@ class TargetCensus(Census):
 
     level: float = 0.0  # sum of counts times targets
 
+    @staticmethod
+    def targets(y: Any, n_rows: int) -> np.ndarray:
+        """Return the targets of a block, checked."""
+        return check_targets(y, n_rows)
+
     @classmethod
     def of(cls, block: tuple[Any, ...], number: int) -> TargetCensus | None:
         """Check and count a block; None where it has no rows."""
         if not n_rows_for_summary(block[0]):
             return None
         rows = check_rows(block[0])
-        targets, weights = check_targets(block[1], rows.shape[0]), _weights_in_summary(block, rows.shape[0])
+        targets, weights = cls.targets(block[1], rows.shape[0]), _weights_in_summary(block, rows.shape[0])
         sums = np.array([weights.sum()]), rows.adjoint(weights[:, None]).T
         names = validated_column_names(block[0])
         sizes = {number: rows.shape[0]}
@@ -274,7 +282,7 @@ class TargetCensus(Census):
         self.check_width(other)
         sums = self.totals + other.totals, self.moments + other.moments
         numbers = self.rows | other.rows, self.width, np.result_type(self.dtype, other.dtype)
-        return TargetCensus(self.classes, *numbers, self.names, *sums, level=self.level + other.level)
+        return type(self)(self.classes, *numbers, self.names, *sums, level=self.level + other.level)
 
     def summary(self, class_weight: Any) -> Summary:
         """Make a summary; ValueError where no row counts."""
@@ -283,6 +291,18 @@ class TargetCensus(Census):
             raise ValueError("the blocks have no row of positive weight; a regression needs at least one")
         kept = self.classes, self.starts(), self.width, self.dtype, self.names, np.ones(1)
         return Summary(*kept, self.totals, self.moments, level=self.level / total)
+
+
+class RowCensus(TargetCensus):
+    """Census of row blocks without labels, whose y is None, or ones."""
+
+    @staticmethod
+    def targets(y: Any, n_rows: int) -> np.ndarray:
+        check_no_targets(y, n_rows)
+        return np.zeros(n_rows)
+
+    def summary(self, class_weight: Any) -> Summary:
+        return replace(super().summary(class_weight), alone=True)
 
 
 @dataclass(frozen=True, eq=False)

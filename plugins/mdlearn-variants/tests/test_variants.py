@@ -80,6 +80,16 @@ def test_costs_over_row_blocks(sample, name):
     assert streamed.lower_bound <= whole.objective * (1.0 + 1e-13)
 
 
+@pytest.mark.parametrize("name", ["one_class_svm", "one_class_ldm"])
+def test_one_class_over_row_blocks(sample, name):
+    X, _, _, counts, _ = sample(1, m=60)
+    blocks = [(X[part], None, counts[part]) for part in (slice(0, 25), slice(25, 60))]
+    streamed = mdlearn.fit(name, blocks, None, tol=1e-9)
+    whole = mdlearn.fit(name, X, None, sample_weight=counts, tol=1e-9)
+    assert streamed.certificate.converged and type(streamed) is type(whole)
+    assert streamed.certificate.objective == pytest.approx(whole.certificate.objective, rel=2e-9)
+
+
 # ---------------------------------------------------------------- quantiles and Huber
 
 
