@@ -42,9 +42,10 @@ ITERATED_ENTRIES, BENT_COLUMN = 1 << 21, 1.0
 """Entries of dense rows up to which such steps go over so many columns, and the second derivative of an average column
 at w = 0, beside a ridge of 1, from which they are worth a factor. On usps, C from 0.01 to 100, and five drawn sets of
 80 to 280 columns, fits take 0.4 to 1.1 of the time of iterations by BLAS; 1.2 to 2.6 where columns bend less."""
-NARROW_SOLVED = 0.2
-"""Share of the gap that the squared slope may have when multipliers move on. Passes are cheap: 10 sets, svm and ldm, C
-from 0.01 to 10 took 0.93 of the time with a fourth of it at a gap of 1e-4, and the same at 1e-2."""
+NARROW_SOLVED = 0.4
+"""Share of the gap that the squared slope may have when multipliers move on: with half of it ldm, on 26 sets, C from
+0.01 to 100, took as many steps to a gap of 1e-2 and 1.03 of them to 1e-4 and 1e-6; with 2.5 times as much many never
+end."""
 NARROW_SWEEPS_ENTRIES, MORE_NARROW_ENTRIES, NARROW_SWEEPS_COLUMNS = 1 << 15, 1 << 16, 48
 """Entries of narrow rows from which sweeps may come before compiled steps; with a variance, or over rows of few columns
 and zeros; and columns from which steps are so dear. With half of those entries fits of satimage, waveform, ida_image
