@@ -322,7 +322,7 @@ class Column:
     @kept
     def at_zero(self) -> float:
         """Value of everything but the ridge at w = 0, b = 0; the scale of the gap when the optimum is near zero."""
-        if self.level and self.by_row is None and self.kinds.isdisjoint(("given", "native")):
+        if self.level and self.by_row is None:
             value = 0.0
             for t in self.terms:
                 value += t.value_at_zero(self.total)
@@ -339,6 +339,9 @@ class Column:
         """Number that the bound of multipliers 0 is not above: without the ridge's share, which is below 0."""
         if self.level and CURVED.isdisjoint(self.kinds):  # conjugates of hinge terms are 0 there
             return 0.0
+        if self.level and self.by_row is None:  # all rows are one there
+            zero, total = np.zeros(1), np.array([self.total])
+            return sum([t.bound(zero, total) for t in self.terms])
         return self.bound(np.zeros(self.caps.shape), np.zeros(self.counts.shape))
 
     @kept
