@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mdlearn
+import mdlearn.data.features.gram as gram
 import mdlearn.selection.study as study
 from mdlearn._solvers.known_rows import KnownRows
 from mdlearn.data.features.gram import GramMemory, StudyGramRows
@@ -11,6 +12,12 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 
 GRID = {"gamma": [0.05, 1.0], "C": [0.5, 5.0]}
+
+
+@pytest.fixture(autouse=True)
+def few_columns(monkeypatch):
+    """Folds share rows of few columns, too."""
+    monkeypatch.setattr(gram, "LEAST_SHARED_COLUMNS", 1)
 
 
 def noisy(n=1800, d=5, twins=0):
