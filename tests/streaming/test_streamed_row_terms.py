@@ -128,6 +128,16 @@ def test_weights_of_any_size(loss, scale):
     check_both_fits(mdlearn.fit(task, cut(X, y, counts), None, **given), held, 2e-7)
 
 
+@pytest.mark.parametrize("loss", ["two hinges", "squared", "given"])
+def test_a_class_without_a_loss_beside_a_free_bias(loss):
+    # Losses of two sides meet the condition of the bias within the other class.
+    X, y, counts, weights, shifts = sample(160)
+    task = streamed(objective_of(LOSSES[loss][0]))
+    given = {"weights": np.where(y == 1, 0.0, 50.0 * weights), "shifts": shifts, "bias": "free", "tol": 1e-8}
+    held = mdlearn.fit(task, X, y, sample_weight=counts, **given)
+    check_both_fits(mdlearn.fit(task, cut(X, y, counts), None, **given), held, 2e-8)
+
+
 @pytest.mark.parametrize("loss", TAKEN)
 def test_a_weight_is_a_repetition(loss):
     X, y, counts, weights, shifts = sample(60)

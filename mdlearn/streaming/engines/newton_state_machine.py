@@ -334,7 +334,7 @@ class BlockNewton(BlockStepEngine):
         each = term_rows(one.column.terms, z, near.counts, near.by_row)
         bound = float(sums["bound"]) + sum(rows.bound(b) for rows, b in zip(each, beta))
         bound += one.bound_by_targets(near.labels, slope) + one.column.mean * (one.level or 0.0)
-        part, portions = one.portions(each, beta, slope, near.labels, near.y, bounds=True)
+        part, portions = one.portions(each, beta, near.labels, near.y, bounds=True)
         half, part = sums["half"] + portions @ near.X, sums["part"] + part
         variance = 0.5 * float(found @ (Q @ found) - self.R @ (found * found))
         lower = dual_bound_of_sums(self.form, j, found, bound - variance, part, e, half)[0]

@@ -134,7 +134,7 @@ def dual_bound_of_sums(
     """Dual value in a streamed certificate, from sums: a lower bound in units of the form, and its element.
 
     With a free bias and a ridge, alphas have to add up to 0. Multipliers of a variance make up for what they lack, and
-    their value is exact. Without one, those of a class are scaled by s <= 1, in a regression those of one side: a
+    their value is exact. Without one, those that pull to one side are scaled by s <= 1: a
     concave function of s is at least what lies between its values at 0 and 1. So what passes find on their way is what
     a certificate finds again.
 
@@ -154,7 +154,7 @@ def dual_bound_of_sums(
         if one.level is None:
             mine = half[0] if heavy else e - half[0] - column.mean * one.centre
             own = float(part[0]) if heavy else value - float(part[0])
-            each = [(term, mass[[1 - heavy]]) for term, mass in each]
+            each = [(term, mass[[int((term.side > 0) != heavy)]]) for term, mass in each]
         else:
             mine, own = half[1 - heavy], float(part[1 - heavy])
             each = [(term, mass) for term, mass in each if int(term.side > 0) == heavy]

@@ -82,7 +82,7 @@ def sum_multipliers(
         exact = None if made.exact is None else made.exact.within(block.number, rows)
         each = term_rows(column.terms, z, counts, own)
         found = streamed_losses(each, z.shape[0], made.h, dz, made.dh, exact)
-        part, portions = one.portions(each, found.beta, found.slope, labels, y, bounds=form.sided(k))
+        part, portions = one.portions(each, found.beta, labels, y, bounds=form.sided(k))
         centred = z + dz - one.mean_margin(made.W + made.P)
         weighted, pull = counts * centred, column.mean / column.total * counts
         pushed = found.slope - column.kappa * weighted + pull

@@ -72,7 +72,7 @@ class PointPass:
                 z = one.margins(labels, y, Z[:, j])
                 each = term_rows(column.terms, z, counts, own)
                 found = streamed_losses(each, z.shape[0], self.h[j])
-                part, portions = one.portions(each, found.beta, found.slope, labels, y, bounds=form.sided(k))
+                part, portions = one.portions(each, found.beta, labels, y, bounds=form.sided(k))
                 centred = add_to_pass_sums(out, j, one, self.W[j], z, counts, each)
                 pushed = found.slope - column.kappa * counts * centred + (column.mean / column.total) * counts
                 bound = found.bound + one.bound_by_targets(labels, pushed)
@@ -188,7 +188,7 @@ class GatherPass:
                 rest[inside] = 0.0
                 each = term_rows(column.terms, z, rest, own)
                 found = streamed_losses(each, z.shape[0], self.reach[j])
-                part, portions = one.portions(each, found.beta, found.slope, labels, y, bounds=form.sided(k))
+                part, portions = one.portions(each, found.beta, labels, y, bounds=form.sided(k))
                 out["bound"][j] += found.bound + one.bound_by_targets(labels, found.slope)
                 out["part"][j] += part
                 A[:, j], A[:, p + j :: p] = y * found.slope, portions.T

@@ -139,7 +139,6 @@ class StreamedColumn:
         self,
         rows: Sequence[TermRows],
         beta: Iterable[np.ndarray],
-        slope: np.ndarray,
         labels: np.ndarray,
         y: np.ndarray,
         *,
@@ -147,14 +146,17 @@ class StreamedColumn:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Portions of the loss's multipliers that may be made less to meet the condition of a free bias.
 
-        One portion for signs: those of rows with y = +1. In a regression two: those of terms of either side. Returns
-        what they say from below, shape (q,), zeros unless `bounds` are asked for; and their shares of the `slope` that
-        all of them make, shape (q, n).
+        One portion for signs: those whose share of alpha is positive. In a regression two: those of terms of either
+        side. Returns what they say from below, shape (q,), zeros unless `bounds` are asked for; and their shares of
+        alpha in every row, shape (q, n).
         """
         if self.level is None:
-            some = y > 0
-            told = sum(own.take(some).bound(mine[some]) for own, mine in zip(rows, beta)) if bounds else 0.0
-            return np.array([told]), np.where(some, slope, 0.0)[None]
+            told, alpha = 0.0, np.zeros((1, y.shape[0]))
+            for own, mine in zip(rows, beta):
+                some = own.term.side * y > 0
+                alpha += np.where(some, mine, 0.0)
+                told += own.take(some).bound(mine[some]) if bounds else 0.0
+            return np.array([told]), alpha
         part, alpha = np.zeros(2), np.zeros((2, y.shape[0]))
         for own, mine in zip(rows, beta):
             side = own.term.side
