@@ -12,6 +12,18 @@ cdef extern from *:
     /* Share of a row's curvature that is left at least beside what its variance takes up. */
     static const double LEFT_BY_ROUNDING = 1e-13;
 
+    /* The larger and the smaller of two numbers, the second where one of them is none. Never a branch: each wrong
+       guess of where a multiplier ends would wait for the product of a row. */
+    #if defined(__SSE2__) || defined(_M_X64)
+    #include <emmintrin.h>
+    #define MDLEARN_OF_TWO(which, a, b) _mm_cvtsd_f64(which(_mm_set_sd(a), _mm_set_sd(b)))
+    static inline double mdlearn_larger(double a, double b) { return MDLEARN_OF_TWO(_mm_max_sd, a, b); }
+    static inline double mdlearn_smaller(double a, double b) { return MDLEARN_OF_TWO(_mm_min_sd, a, b); }
+    #else
+    static inline double mdlearn_larger(double a, double b) { return a > b ? a : b; }
+    static inline double mdlearn_smaller(double a, double b) { return a < b ? a : b; }
+    #endif
+
     /* Products and sums as `inner` and `add` make them, for wider vectors: the same bits. */
     MDLEARN_CLONES static double mdlearn_inner(const double *x, const double *w, Py_ssize_t d)
     {
@@ -33,6 +45,8 @@ cdef extern from *:
     }
     """
     const double LEFT_BY_ROUNDING
+    double mdlearn_larger(double a, double b) noexcept nogil
+    double mdlearn_smaller(double a, double b) noexcept nogil
     double mdlearn_inner(const double *x, const double *w, Py_ssize_t d) noexcept nogil
     void mdlearn_add(const double *x, double *w, Py_ssize_t d, double by) noexcept nogil
 
@@ -90,7 +104,7 @@ cdef inline void begin(Ascent p, bint whole) noexcept nogil:
 cdef inline double best(double* r, double slope, double curvature) noexcept nogil:
     """Multiplier between its bounds that ends a slope of such a curvature."""
     if curvature > 0.0:
-        return min(max(r[BETA] + slope / curvature, 0.0), r[CAP])
+        return mdlearn_smaller(r[CAP], mdlearn_larger(0.0, r[BETA] + slope / curvature))
     # A row of length zero: no multiplier changes its margin.
     return (r[CAP] if r[CAP] < INFINITY else r[BETA]) if slope > 0.0 else 0.0
 
@@ -127,7 +141,7 @@ cdef inline double move_both(Ascent p, double* r, double* g, bint whole) noexcep
 
 cdef inline double gap_of_loss(double* r, double g) noexcept nogil:
     """What the loss of a row contributes to the duality gap at a slope."""
-    cdef double beta = r[BETA], ahead = max(g, 0.0)
+    cdef double beta = r[BETA], ahead = mdlearn_larger(0.0, g)
     if r[SOFTNESS] > 0.0:
         return 0.5 * ahead * ahead / r[SOFTNESS] + 0.5 * r[SOFTNESS] * beta * beta - beta * g
     return r[CAP] * ahead - beta * g
@@ -161,7 +175,8 @@ cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole)
 
 cdef inline void look_at(Ascent p, double* r, Py_ssize_t i, double f) noexcept nogil:
     """Add up what a row contributes at the product f of u and x; it is free where that is much, or between bounds."""
-    cdef double g = p.kink - r[LABEL] * f, beta = r[BETA], weight, t
+    cdef double g = p.kink - r[LABEL] * f, beta = r[BETA], ahead, weight, t
+    cdef bint above = beta > 0.0, below = beta < r[CAP]
     if p.norm < INFINITY:
         g -= p.tau * r[SHIFT]
         p.margins[i] = p.kink - g
@@ -172,14 +187,14 @@ cdef inline void look_at(Ascent p, double* r, Py_ssize_t i, double f) noexcept n
             p.gain -= weight * t * t
     else:
         r[SHIFT] = r[LABEL] * f
-    if g > 0.0:
-        p.loss += 0.5 * g * g / r[SOFTNESS] if r[SOFTNESS] > 0.0 else r[CAP] * g
+    # No branch depends on a row's margin. A limit of infinity, without softness, times 0 is no number.
+    ahead = mdlearn_larger(0.0, g)
+    p.loss += 0.5 * ahead * ahead / r[SOFTNESS] if r[SOFTNESS] > 0.0 else mdlearn_larger(r[CAP] * g, 0.0)
     p.gain += beta * (p.kink - 0.5 * r[SOFTNESS] * beta)
-    p.n_between += 0.0 < beta < r[CAP]
-    p.n_capped += beta >= r[CAP] > 0.0
-    if 0.0 < beta < r[CAP] or gap_of_loss(r, g) > p.lazy:
-        p.free[p.n_free] = i
-        p.n_free += 1
+    p.n_between += above & below
+    p.n_capped += above & (not below)
+    p.free[p.n_free] = i
+    p.n_free += (above & below) | (gap_of_loss(r, g) > p.lazy)
 
 
 cdef inline Py_ssize_t place(Ascent p, Py_ssize_t k, bint whole) noexcept nogil:
