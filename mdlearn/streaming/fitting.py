@@ -31,6 +31,8 @@ BUILT_IN_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"}
 """Where the kinds of X are from that no plugin is asked about."""
 TREE_MATRICES = 12
 """Matrices of a column that are in memory at once: one for each level of the tree of sums."""
+CHECKPOINT_LAYOUT = 2
+"""Which arrays a checkpoint holds: a file of another version of mdlearn, with others, is refused in a sentence."""
 
 
 def blocks_for_streamed_fit(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
@@ -160,4 +162,5 @@ def _streamed_fit_arguments(
     solver = "newton" if call.engine is None else call.engine.name
     asked = {"bias": call.bias, "multiclass": call.multiclass, "tol": call.limits.tol, "held": blocks.held}
     asked |= {"random_state": call.seed, "kernel": call.kernel, "solver": solver, "solver_options": call.options}
+    asked["layout"] = CHECKPOINT_LAYOUT
     return {"objective": task.name, **task.given, **given, "class_weight": repr(weights), **asked}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -96,6 +97,19 @@ def test_a_file_of_another_fit_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ValueError, match="is no checkpoint"):
         mdlearn.fit("svm", source(X, y, checkpoint=path), None, C=2.0)
+
+
+def test_a_file_of_another_version_is_refused(tmp_path):
+    X, y = rows()
+    path = tmp_path / "kept.npz"
+    mdlearn.fit("svm", source(X, y, checkpoint=path), None)
+    with np.load(path) as file:
+        kept = dict(file)
+    head = json.loads(str(kept["head"]))
+    del head["layout"]
+    np.savez(path, **{**kept, "head": np.array(json.dumps(head))})
+    with pytest.raises(ValueError, match="belongs to another fit: its layout is None, and not 2; give another file"):
+        mdlearn.fit("svm", source(X, y, checkpoint=path), None)
 
 
 def started(objective, path, pause):
