@@ -10,7 +10,6 @@ import pkgutil
 import re
 import subprocess
 import sys
-import types
 
 import pytest
 from documents import ARCHITECTURE, PACKAGE, PROJECT, ROOT, blocks, syntax_trees
@@ -250,15 +249,17 @@ def test_extend_has_what_it_lists():
 
 
 def test_plugins_import_one_module():
-    """Those shipped here: mdlearn, its public modules, and mdlearn.extend."""
-    sources = [path for path in (ROOT / "plugins").glob("*/src/**/*.py") if "build" not in path.parts]
+    """Those shipped here, their tests too: mdlearn itself, mdlearn.extend and mdlearn.testing."""
+    sources = [path for path in (ROOT / "plugins").glob("*/**/*.py") if "build" not in path.parts]
     if not sources:
         pytest.skip("plugins are beside the package in a checkout only")
-    asked = {}
+    named = []
     for path in sources:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        asked[path.name] = set(imports(node for node in ast.walk(tree) if not getattr(node, "level", 0)))
-    used = {one for names in asked.values() for one in names if one.split(".")[0] == "mdlearn"}
-    assert "mdlearn.extend" in used
-    public = {f"mdlearn.{name}" for name in mdlearn.__all__ if isinstance(getattr(mdlearn, name), types.ModuleType)}
-    assert used <= {"mdlearn", "mdlearn.extend", *public}, asked
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                named.append((node.module, path))
+            elif isinstance(node, ast.Import):
+                named += [(one.name, path) for one in node.names]
+    asked = {(name, path) for name, path in named if name.split(".")[0] == "mdlearn"}
+    assert "mdlearn.extend" in {name for name, _ in asked}
+    assert not {one for one in asked if one[0] not in ("mdlearn", "mdlearn.extend", "mdlearn.testing")}

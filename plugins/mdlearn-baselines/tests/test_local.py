@@ -14,7 +14,6 @@ from scipy.optimize import minimize
 
 import mdlearn
 from mdlearn.extend import check_rows, memory
-from mdlearn.model.file import loading
 from mdlearn.testing import parametrize_with_checks
 
 ALL = {CSVM: {"n_clusters": 3}, ClusterSVM: {"n_clusters": 3}, LLSVM: {"n_anchors": 10, "n_nearest": 3}}
@@ -203,11 +202,10 @@ def test_files(objective, tmp_path):
     assert_array_equal(again.coef_, model.coef_, strict=True)
     assert_array_equal(again.centers_, model.centers_, strict=True)
 
-    def missing(kind, name):
-        raise ValueError(f"no {kind} {name}")
-
-    with pytest.raises(ValueError, match=f"it needs the objective '{objective.name}' of a plugin; no objective"):
-        loading.load_model_file(path, missing)
+    unregistered = type("Unregistered", (objective,), {"name": "unregistered"})
+    mdlearn.fit(unregistered, X, y, **ALL[objective]).save(path)
+    with pytest.raises(ValueError, match="it needs the objective 'unregistered' of a plugin; objective 'unreg"):
+        mdlearn.load(path)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
+import signal
+import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from mdlearn_papers.catalogue import SOURCES
-
-from mdlearn.cli import main
 
 DOCUMENTS = Path(__file__).resolve().parents[1] / "docs"
 FOLDER = Path(os.environ.get("MDLEARN_SHARED") or Path(__file__).resolve().parents[4] / "shared") / "data"
@@ -37,6 +39,19 @@ def write_sets(folder, *names):
         X, y = made(name)
         np.savez(folder / f"{name}.npz", X=X, y=y)
     return folder
+
+
+def main(arguments):
+    """Exit code of `python -m mdlearn`, in this process."""
+    handler, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    try:
+        with mock.patch.object(sys, "argv", ["mdlearn", *arguments]):
+            runpy.run_module("mdlearn", run_name="__main__")
+    except SystemExit as ended:
+        return ended.code
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        sys.unraisablehook = hook
 
 
 def reproduce(name, output, *arguments):

@@ -15,9 +15,7 @@ from mdlearn_papers.studies import Record, Settings, Unit
 from paper_cases import made, records_of, reproduce, write_sets
 
 import mdlearn
-from mdlearn.data.features.landmarks import choose
-from mdlearn.data.rows.arrays import check_rows
-from mdlearn.data.rows.distinct import distinct
+from mdlearn.extend import check_rows, choose, distinct
 
 QUICK, FULL = Settings(quick=True), Settings()
 

@@ -13,10 +13,9 @@ from mdlearn_papers.printed import table
 from mdlearn_papers.readers import RealSet
 from mdlearn_papers.sources import Sets
 from mdlearn_papers.studies import Record, Settings, Unit
+from paper_cases import main
 
-from mdlearn import fit
-from mdlearn.cli import main
-from mdlearn.objectives.ldm import LDM
+import mdlearn
 
 QUICK = Settings(quick=True)
 
@@ -92,7 +91,9 @@ def test_grids_are_the_papers():
 
 
 def test_the_scale_aware_grid_has_the_objectives_own_weights():
-    own = {(one["lambda1"] / 600, one["lambda2"]) for one in LDM().grid(60.0) if one["C"] == 10}
+    X, y = mdlearn.datasets.two_gaussians(60, random_state=0)
+    points = mdlearn.select("ldm", X, y, cv=2, tol=0.1).points
+    own = {(one["lambda1"] / 600, one["lambda2"]) for one in points if one["C"] == 10}
     ours = protocol.grid(protocol.SCALED, 60, "linear", False)
     assert {(one["lambda1"] / 600, one["lambda2"]) for one in ours if one["C"] == 10} == own
     fewer = protocol.grid(protocol.SCALED, 60, "rbf", False)
@@ -130,8 +131,8 @@ def test_an_svm_is_the_ldm_without_weights(folder):
     parts = small.halves(sets, "parkinsons", 0, 0)
     flipped = [
         (
-            fit("svm", parts.X, parts.y, C=C, bias="none", tol=1e-10).predict(parts.X_test)
-            != fit("ldm", parts.X, parts.y, C=C, lambda1=0.25, lambda2=0.25, bias="none", tol=1e-10).predict(
+            mdlearn.fit("svm", parts.X, parts.y, C=C, bias="none", tol=1e-10).predict(parts.X_test)
+            != mdlearn.fit("ldm", parts.X, parts.y, C=C, lambda1=0.25, lambda2=0.25, bias="none", tol=1e-10).predict(
                 parts.X_test
             )
         ).sum()
@@ -181,7 +182,7 @@ def test_surveys_of_other_readings(folder):
     (record,) = small_study.run("rbf", Unit(1, "haberman", f"SVM, {coding}, every point"), sets, Settings())
     points = small_study.asked("rbf", protocol.SVM, parts, Settings())
     assert record.fits == len(points) == 15
-    model = fit("svm", parts.X, parts.y, kernel="rbf", bias="none", **points[4])
+    model = mdlearn.fit("svm", parts.X, parts.y, kernel="rbf", bias="none", **points[4])
     assert record.values["tested"][4] == pytest.approx(model.score(parts.X_test, parts.y_test))
     assert record.method == f"SVM, {coding}, every point"
     signed = small_study.in_signed_range(parts)

@@ -14,7 +14,7 @@ from mdlearn_papers.studies import Record, Settings, Unit
 from paper_cases import made, records_of, reproduce, svml, write_sets
 
 import mdlearn
-from mdlearn.numerics import memory
+from mdlearn.extend import memory
 
 QUICK, FULL = Settings(quick=True), Settings()
 

@@ -28,10 +28,10 @@ from mdlearn_papers.sources import Sets
 from mdlearn_papers.splitting import Parts
 from mdlearn_papers.studies import Record, Settings, Unit
 from mdlearn_papers.surveys import SUFFIX
+from paper_cases import main
 from scipy.spatial.distance import pdist
 
 import mdlearn
-from mdlearn.cli import main
 
 POWERS = {2.0**k for k in range(-3, 4)}
 

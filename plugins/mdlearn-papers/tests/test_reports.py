@@ -22,7 +22,7 @@ from mdlearn_papers.sources import Sets
 from mdlearn_papers.studies import Record
 from scipy.stats import t as student
 
-from mdlearn.selection import paired_test, welch_test
+from mdlearn import selection
 
 ODD = "a | b < c <b>&amp; \n [x]"
 VOID = {"meta", "img"}
@@ -142,7 +142,7 @@ PRINTED = {
 }
 
 
-def compared(printed=PRINTED, test=paired_test):
+def compared(printed=PRINTED, test=selection.paired_test):
     return Comparison(LINES, ["A", "B", "C"], printed, "A", test, unit=100.0)
 
 
@@ -161,12 +161,12 @@ def test_a_table_with_printed_figures():
     assert compared().table(scores([], "accuracy")).header == ["data", "A printed", "B printed"]
 
 
-@pytest.mark.parametrize("test", [paired_test, welch_test])
+@pytest.mark.parametrize("test", [selection.paired_test, selection.welch_test])
 def test_outcomes_by_hand(test):
     table = compared(test=test).outcomes(scores(RECORDS, "accuracy"))
     assert table.header == ["method", "ours", "printed"]
     a, c = np.array(REFERENCE), np.array(NOISY)
-    if test is paired_test:
+    if test is selection.paired_test:
         d = c - a
         p = 2 * student.sf(abs(d.mean()) / math.sqrt(d.var(ddof=1) / 5), 4)
     else:

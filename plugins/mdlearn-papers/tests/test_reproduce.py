@@ -21,9 +21,7 @@ from mdlearn_papers.index import EXPERIMENTS
 from mdlearn_papers.sources import Sets
 from mdlearn_papers.store import Store
 from mdlearn_papers.studies import Experiment, Record, Settings, Study, Unit
-from paper_cases import FOLDER, names, records_of, reproduce
-
-from mdlearn.cli import main
+from paper_cases import FOLDER, main, names, records_of, reproduce
 
 SETTINGS = Settings()
 

@@ -13,9 +13,9 @@ from mdlearn_papers.sources import Sets
 from mdlearn_papers.splitting import stratified_folds
 from mdlearn_papers.studies import Record, Settings, Unit
 from mdlearn_papers.uldm import benchmark, iris, machines, multiclass, multiclass_tables, tables, versus
+from paper_cases import main
 
 import mdlearn
-from mdlearn.cli import main
 
 
 def made(name, rng, train=0, splits=0):

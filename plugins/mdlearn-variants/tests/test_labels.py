@@ -144,14 +144,14 @@ def test_unknown_rows_help_where_there_are_few_labels():
 
 def test_the_estimator(sample):
     pytest.importorskip("sklearn", reason="estimators need scikit-learn")
-    from mdlearn.sklearn import MarginClassifier
+    from mdlearn import sklearn
 
     X, y, _, _, _, _ = partly(0, sample)
-    clf = MarginClassifier("semi_odm", params={"unknown": 0.5}).fit(X, y)
+    clf = sklearn.MarginClassifier("semi_odm", params={"unknown": 0.5}).fit(X, y)
     same = mdlearn.fit("semi_odm", X, y, unknown=0.5, tol=1e-10)
     assert np.array_equal(clf.predict(X), same.predict(X)) and clf.score(X, y) == same.score(X, y)
     labels = np.column_stack([X[:, 0] > 0, X[:, 1] > 0]).astype(int)
-    assert MarginClassifier("multi_label_odm").fit(X, labels).predict(X).shape == labels.shape
+    assert sklearn.MarginClassifier("multi_label_odm").fit(X, labels).predict(X).shape == labels.shape
 
 
 def test_files_of_both(sample, tmp_path):

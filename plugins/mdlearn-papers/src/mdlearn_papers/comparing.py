@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mdlearn import selection
 from mdlearn.extend import average_ranks
-from mdlearn.selection import TTest
 from mdlearn_papers.catalogue import SOURCES
 from mdlearn_papers.documents import Block, Heading, Table
 from mdlearn_papers.printed import Figures
@@ -74,7 +74,7 @@ class Comparison:
     methods: Sequence[str]
     printed: Mapping[tuple[str, str], Figures]
     reference: str
-    test: Callable[[np.ndarray, np.ndarray], TTest]
+    test: Callable[[np.ndarray, np.ndarray], selection.TTest]
     key: str = "accuracy"
     unit: float = 1.0
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.datasets import swiss_roll, xor
+from mdlearn import datasets
 from mdlearn_papers.comparing import certificates, scores
 from mdlearn_papers.documents import Block, Picture, Report, Table
 from mdlearn_papers.judging import judged
@@ -26,9 +26,9 @@ CLUSTERS = {"xor": (1, 2, 4), ROLL: (1, 10, 50, 100), NOISY: (1, 10, 50, 100)}
 NOISE = 0.8
 """Standard deviation around the sheets of the second roll, which are about 3 apart."""
 MAKERS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray]]] = {
-    "xor": xor,
-    ROLL: swiss_roll,
-    NOISY: partial(swiss_roll, noise=NOISE),
+    "xor": datasets.xor,
+    ROLL: datasets.swiss_roll,
+    NOISY: partial(datasets.swiss_roll, noise=NOISE),
 }
 RBF = "RBF-SVM"
 SIDE = 61
@@ -98,8 +98,8 @@ def picture(records: Sequence[Record], data: str, name: str, settings: Settings)
     parts = drawn(data, settings, 0)
 
     def draw(figure: Any) -> None:
+        from mdlearn import plotting
         from mdlearn.extend import MARKERS
-        from mdlearn.plotting import COLOURS
 
         names = [method for method in methods(data) if method in mine]
         columns = columns_of(len(names))
@@ -115,8 +115,8 @@ def picture(records: Sequence[Record], data: str, name: str, settings: Settings)
                 ax.contour(ticks, ticks, values, levels=[0.0], colors="black", linewidths=1.0)
             for i, label in enumerate((-1.0, 1.0)):
                 rows = parts.y == label
-                face = COLOURS[1] if i else "white"
-                edge = COLOURS[1] if i else COLOURS[2]
+                face = plotting.COLOURS[1] if i else "white"
+                edge = plotting.COLOURS[1] if i else plotting.COLOURS[2]
                 ax.scatter(*parts.X[rows].T, s=9, marker=MARKERS[i], facecolors=face, edgecolors=edge, linewidths=0.7)
             ax.set_title(f"{method}\ntest {100 * record.values['accuracy']:.1f} %", fontsize="medium")
             ax.set_aspect("equal")

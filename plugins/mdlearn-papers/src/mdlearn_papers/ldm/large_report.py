@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.plotting import COLOURS
-from mdlearn.selection import paired_test
+from mdlearn import plotting, selection
 from mdlearn_papers.comparing import Comparison, scores
 from mdlearn_papers.documents import Block, Heading, Picture, Report, Table
 from mdlearn_papers.ldm import large, protocol
@@ -40,7 +39,7 @@ def table4(title: str, records: Sequence[Record], sets: Sets, settings: Settings
     printed = means("ldm_table4_large", large.REPEATS)
     own = [one for one in records if one.method in METHODS]
     blocks: list[Block] = [PROTOCOL, SCALING]
-    blocks += Comparison(large.lines(), METHODS, printed, protocol.SVM, paired_test).blocks(own, sets)
+    blocks += Comparison(large.lines(), METHODS, printed, protocol.SVM, selection.paired_test).blocks(own, sets)
     return Report(title, [*blocks, *_optimum(records), *_scaled(records, printed)])
 
 
@@ -75,7 +74,7 @@ def _scaled(records: Sequence[Record], printed: dict[tuple[str, str], Figures]) 
         return []
     beside = {(data, name): printed[data, name.split(",")[0]] for data in large.SOURCES for name in names}
     lines = [line for line in large.lines() if line.data]
-    table = Comparison(lines, names, beside, names[0], paired_test).table(scores(mine, "accuracy"))
+    table = Comparison(lines, names, beside, names[0], selection.paired_test).table(scores(mine, "accuracy"))
     return [Heading("Columns in [0, 1]"), table, "LDM's weights are 2^-5 here, and only C is chosen."]
 
 
@@ -126,7 +125,11 @@ def _draw(names: list[str], times: dict[tuple[str, str], np.ndarray], figure: An
         places = [i for i, name in enumerate(names) if (name, part) in times]
         heights = [float(times[names[i], part].mean()) for i in places]
         at = [i + (j - (len(parts) - 1) / 2) * width for i in places]
-        look = {"facecolor": "white" if HATCHES[j] else COLOURS[j], "edgecolor": COLOURS[j], "hatch": HATCHES[j]}
+        look = {
+            "facecolor": "white" if HATCHES[j] else plotting.COLOURS[j],
+            "edgecolor": plotting.COLOURS[j],
+            "hatch": HATCHES[j],
+        }
         bars = ax.bar(at, heights, width, label=part, **look)
         ax.bar_label(bars, fmt="%.2f", fontsize="small", padding=2)
     ax.set_yscale("log")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mdlearn.selection import paired_test
+from mdlearn import selection
 from mdlearn_papers.comparing import Comparison, errors_away, scores
 from mdlearn_papers.documents import Block, Heading, Report, Table
 from mdlearn_papers.ldm import protocol
@@ -62,7 +62,7 @@ def report(kernel: str, title: str, records: Sequence[Record], sets: Sets, setti
     printed = means("ldm_table2_linear" if kernel == "linear" else "ldm_table3_rbf", protocol.REPEATS)
     methods = [one for one in protocol.OBJECTIVES if kernel == "linear" or one != protocol.MDO]
     own = [one for one in records if one.method in methods]
-    table = Comparison(lines(), methods, printed, protocol.SVM, paired_test)
+    table = Comparison(lines(), methods, printed, protocol.SVM, selection.paired_test)
     blocks: list[Block] = [PROTOCOL]
     blocks += [WIDTH] if kernel == "rbf" else []
     blocks += [BASELINES, OWN_GRID.format(ratios=RATIOS[kernel]), COST[kernel]]
@@ -117,7 +117,7 @@ def verdict(records: Sequence[Record]) -> str:
         same = sum(int((ours == theirs).sum()) for ours, theirs in pairs)
         splits = sum(len(ours) for ours, _ in pairs)
         gain = 100.0 * float(np.mean([(ours - theirs).mean() for ours, theirs in pairs]))
-        tests = [paired_test(ours, theirs) for ours, theirs in pairs]
+        tests = [selection.paired_test(ours, theirs) for ours, theirs in pairs]
         sure = [one for one in tests if one.pvalue < 0.05]
         wins = sum(one.difference > 0 for one in sure)
         counts = f"{wins}/{len(tests) - len(sure)}/{len(sure) - wins}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.datasets import NDC
+from mdlearn import datasets
 from mdlearn.extend import MARKERS, accuracy, add_legend, curve_style, memory
 from mdlearn_papers.comparing import certificates, scores
 from mdlearn_papers.documents import Block, Picture, Report, Table
@@ -73,7 +73,7 @@ def drawn(m: int, repeat: int, seed: int) -> tuple[Parts, float]:
     """Training and test part of one draw of clusters, and how separable the plane of the generator finds them."""
     n_test = max(FEW, m // 100)
     memory.require(4.0 * 8 * m * WIDTH, f"a set of {m} x {WIDTH}", "it is left out")
-    clusters = NDC(WIDTH, random_state=generator(seed, "ndc", repeat))  # the same clusters in all sizes
+    clusters = datasets.NDC(WIDTH, random_state=generator(seed, "ndc", repeat))  # the same clusters in all sizes
     rng = generator(seed, f"ndc {m}", repeat)
     parts = Parts(*clusters.sample(m, rng), *clusters.sample(n_test, rng))
     return parts, clusters.separability(parts.X_test, parts.y_test)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mdlearn.selection import paired_test
+from mdlearn import selection
 from mdlearn_papers.comparing import Comparison, scores
 from mdlearn_papers.documents import Block, Heading, Report, Table
 from mdlearn_papers.lsvm.trials import (
@@ -73,7 +73,7 @@ def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
         "As published, the kernel sees the rows [x, -1] and there is no other bias. The quadratic kernel (g . h)^2 of "
         "such rows is the inner product of their columns' products, so it is solved as a linear machine on these; the "
         "Gaussian kernel does not see the constant. All machines are solved to the certified optimum.",
-        *Comparison(LINES, methods, {}, LINEAR, paired_test, unit=100.0).blocks(records, sets),
+        *Comparison(LINES, methods, {}, LINEAR, selection.paired_test, unit=100.0).blocks(records, sets),
         Heading("Training"),
         training(records, methods),
         gains(records),

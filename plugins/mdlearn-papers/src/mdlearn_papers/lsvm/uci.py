@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mdlearn import selection
 from mdlearn.extend import accuracy
-from mdlearn.selection import paired_test
 from mdlearn_papers.comparing import ABSENT, Comparison, scores
 from mdlearn_papers.documents import Block, Heading, Report, Table
 from mdlearn_papers.lsvm.trials import (
@@ -105,7 +105,7 @@ def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
             else ", which needs scikit-learn and is left out here."
         ),
     ]
-    comparison = Comparison(lines, methods, {}, POINT, paired_test, unit=100.0)
+    comparison = Comparison(lines, methods, {}, POINT, selection.paired_test, unit=100.0)
     blocks += comparison.blocks(scaled, sets)
     blocks += [Heading("One training at the chosen parameter"), training(scaled, methods), READING]
     blocks += [Heading("Columns as they are"), training(records, [POINT + RAW, NEWTON + RAW])]

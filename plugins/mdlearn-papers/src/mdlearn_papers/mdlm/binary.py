@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mdlearn.selection import paired_test
+from mdlearn import selection
 from mdlearn_papers.comparing import Comparison, certificates, remarks, scores
 from mdlearn_papers.documents import Block, Heading, Report
 from mdlearn_papers.mdlm import ranges, readings
@@ -67,7 +67,7 @@ def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
     theirs = {key: (metric, printed(metric)) for key, metric in MEASURES.items()}
     blocks: list[Block] = [*PROTOCOL]
     for key, (metric, figures) in theirs.items():
-        one, found = Comparison(LINES, tuple(METHODS), figures, "MDLM", paired_test, key), scores(mine, key)
+        one, found = Comparison(LINES, tuple(METHODS), figures, "MDLM", selection.paired_test, key), scores(mine, key)
         blocks += [Heading(metric), one.table(found), one.outcomes(found), one.standings(found), one.outside(found)]
     away = ranges.explained(records, theirs)
     if away is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.selection import paired_test
+from mdlearn import selection
 from mdlearn_papers.comparing import Comparison, Line, certificates, remarks, scores
 from mdlearn_papers.documents import Block, Heading, Report, Table
 from mdlearn_papers.judging import judged
@@ -177,7 +177,7 @@ def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
     blocks: list[Block] = [*PROTOCOL]
     mine = [record for record in records if record.method in OBJECTIVES]
     for key, metric in MEASURES.items():
-        one = Comparison(LINES, tuple(OBJECTIVES), printed(metric), "MDLM", paired_test, key)
+        one = Comparison(LINES, tuple(OBJECTIVES), printed(metric), "MDLM", selection.paired_test, key)
         found = scores(mine, key)
         blocks += [Heading(metric), one.table(found), one.outcomes(found), one.standings(found), one.outside(found)]
     blocks += [Heading("Other readings"), *(compared(records, key) for key in MEASURES), *READING]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mdlearn.datasets import add_noise
-from mdlearn.selection import paired_test
+from mdlearn import datasets, selection
 from mdlearn_papers.comparing import Line, certificates, remarks, scores
 from mdlearn_papers.documents import Block, Heading, Report, Table
 from mdlearn_papers.mdlm.binary import QUICK, printed
@@ -47,7 +46,7 @@ def noisy(X: np.ndarray, unit: Unit, seed: int) -> np.ndarray:
     percent = int(unit.part.removesuffix(" %"))
     if percent == 0:
         return X
-    return add_noise(X, 100.0 / percent, generator(seed, f"{unit.data} {unit.part}", unit.repeat // 2))
+    return datasets.add_noise(X, 100.0 / percent, generator(seed, f"{unit.data} {unit.part}", unit.repeat // 2))
 
 
 def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
@@ -70,7 +69,7 @@ def gains(records: Sequence[Record]) -> Table:
             if base.shape[0]:
                 gain = 100.0 * float(ours.mean() / base.mean() - 1.0)
                 averages[level].append((gain, theirs[line.label, level]))
-                sure = base.shape[0] > 1 and paired_test(ours, base).pvalue < 0.05
+                sure = base.shape[0] > 1 and selection.paired_test(ours, base).pvalue < 0.05
                 cell = f"{gain:+.2f}{' !' if sure else ''}"
             cells += [cell, f"{theirs[line.label, level]:+.2f}"]
         lines.append(cells)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.plotting import cumulative_margins
+from mdlearn import plotting
 from mdlearn_papers.comparing import certificates, remarks
 from mdlearn_papers.documents import Block, Picture, Report, Table
 from mdlearn_papers.mdlm.binary import QUICK
@@ -51,7 +51,7 @@ def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
         columns = 2
         axes = figure.subplots(-(-len(names) // columns), columns, squeeze=False).ravel()
         for ax, name in zip(axes, names):
-            cumulative_margins({one: held[name, one] for one in COMPARED}, ax=ax)
+            plotting.cumulative_margins({one: held[name, one] for one in COMPARED}, ax=ax)
             ax.get_legend().remove()
             ax.set(xlabel="", ylabel="", xlim=(-1.05, 1.05))
             ax.set_title(str(labels[name]), fontsize="medium")

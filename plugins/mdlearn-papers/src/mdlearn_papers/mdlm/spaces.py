@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.datasets import two_gaussians
+from mdlearn import datasets, plotting
 from mdlearn.extend import MARKERS, curve_style
-from mdlearn.plotting import COLOURS
 from mdlearn_papers.comparing import certificates
 from mdlearn_papers.documents import Picture, Report, Table
 from mdlearn_papers.judging import judged
@@ -29,8 +28,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 def sample(seed: int) -> Parts:
     """Training rows and as many test rows."""
     rng = generator(seed, "gaussians-8-figure", 0)
-    X, y = two_gaussians(ROWS, means=MEANS, scales=SCALES, random_state=rng)
-    return Parts(X, y, *two_gaussians(ROWS, means=MEANS, scales=SCALES, random_state=rng))
+    X, y = datasets.two_gaussians(ROWS, means=MEANS, scales=SCALES, random_state=rng)
+    return Parts(X, y, *datasets.two_gaussians(ROWS, means=MEANS, scales=SCALES, random_state=rng))
 
 
 def units(sets: Sets, settings: Settings) -> list[Unit]:
@@ -112,7 +111,7 @@ def logistic(ax: Any, parts: Parts, w: np.ndarray, b: float) -> None:
 
 def points(ax: Any, X: np.ndarray, i: int, label: str) -> None:
     """Markers of one class: filled or open, as prints in grey need it."""
-    colour = COLOURS[1 + i]
+    colour = plotting.COLOURS[1 + i]
     face = colour if i else "none"
     ax.scatter(*X.T, s=16, marker=MARKERS[i], facecolors=face, edgecolors=colour, linewidths=0.8, label=label)
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdlearn.datasets import two_gaussians
-from mdlearn.selection import paired_test
+from mdlearn import datasets, selection
 from mdlearn_papers.comparing import Comparison, Line, certificates, scores
 from mdlearn_papers.documents import Block, Heading, Report, Table
 from mdlearn_papers.judging import judged
@@ -52,8 +51,8 @@ def parts_of(data: str, repeat: int, seed: int) -> Parts:
     """Training rows, and 10,000 others for testing."""
     centre, n = map(int, data.split("-")[1:])
     rng, means = generator(seed, data, repeat), ((5, 5), (centre, centre))
-    X, y = two_gaussians(n, means=means, random_state=rng)
-    return Parts(X, y, *two_gaussians(TESTED, means=means, random_state=rng))
+    X, y = datasets.two_gaussians(n, means=means, random_state=rng)
+    return Parts(X, y, *datasets.two_gaussians(TESTED, means=means, random_state=rng))
 
 
 def units(sets: Sets, settings: Settings) -> list[Unit]:
@@ -137,12 +136,12 @@ def printed() -> dict[tuple[str, str], Figures]:
 def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
     """The table, the other readings, and how often samples can be separated."""
     found, figures = scores(records, "accuracy"), printed()
-    main = Comparison(LINES, PRINTED, figures, "MDLM", paired_test)
+    main = Comparison(LINES, PRINTED, figures, "MDLM", selection.paired_test)
     # Each reading stands beside the printed figures of its method.
     renamed = {
         (line, name): figures[line, of] for name, of in READ_AS.items() for line, method in figures if method == of
     }
-    other = Comparison(LINES, READINGS, renamed, "MDLM", paired_test)
+    other = Comparison(LINES, READINGS, renamed, "MDLM", selection.paired_test)
     blocks: list[Block] = [
         *PROTOCOL,
         main.table(found),

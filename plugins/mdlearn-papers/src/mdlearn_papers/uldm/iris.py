@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn import fit
+from mdlearn import fit, plotting
 from mdlearn.extend import MARKERS, curve_style
-from mdlearn.plotting import COLOURS
 from mdlearn_papers.documents import Block, Picture, Report, Table
 from mdlearn_papers.judging import measured
 from mdlearn_papers.sources import Sets
@@ -139,8 +138,8 @@ def picture(figure: str, records: Sequence[Record], sets: Sets, inputs: str) -> 
 def panel(ax: Any, parts: Parts, records: Sequence[Record]) -> None:
     """Rows and the boundaries of one reading."""
     for label, marker, colour, name in (
-        (1, MARKERS[0], COLOURS[1], "class 2"),
-        (-1, MARKERS[1], COLOURS[2], "class 3"),
+        (1, MARKERS[0], plotting.COLOURS[1], "class 2"),
+        (-1, MARKERS[1], plotting.COLOURS[2], "class 3"),
     ):
         for X, y, filled in ((parts.X, parts.y, True), (parts.X_test, parts.y_test, False)):
             face = colour if filled else "none"
@@ -155,7 +154,7 @@ def panel(ax: Any, parts: Parts, records: Sequence[Record]) -> None:
         ax.plot(
             along,
             -(b + w1 * along) / w2,
-            **{**curve_style(i), "color": COLOURS[0]},
+            **{**curve_style(i), "color": plotting.COLOURS[0]},
             label=f"C = {record.chosen['C']:g}",
         )
     ax.set_xlim(low[0] - room[0], high[0] + room[0])

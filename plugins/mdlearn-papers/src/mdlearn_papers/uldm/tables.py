@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdlearn.selection import welch_test
+from mdlearn import selection
 from mdlearn_papers import printed
 from mdlearn_papers.comparing import ABSENT, Comparison, errors_away, remarks, scores
 from mdlearn_papers.documents import Block, Heading, Report, Table
@@ -70,7 +70,7 @@ def compared(sets: Sets) -> Comparison:
         for method in ("LS SVM", "L1 SVM"):
             told = outcome(figures[label, method], figures[label, "ULDM"])
             figures[label, method] = replace(figures[label, method], versus=told)
-    return Comparison(lines(sets), list(MACHINES), figures, "ULDM", welch_test, unit=100.0)
+    return Comparison(lines(sets), list(MACHINES), figures, "ULDM", selection.welch_test, unit=100.0)
 
 
 def outcome(ours: Figures, reference: Figures) -> str:
@@ -132,7 +132,7 @@ def redrawn(records: Sequence[Record]) -> list[Block]:
     ours, other = 100.0 * given, 100.0 * drawn
     if min(ours.shape[0], other.shape[0]) < 2:
         return []
-    p = welch_test(ours, other).pvalue
+    p = selection.welch_test(ours, other).pvalue
     away = errors_away(other, figures)
     return [
         Heading("Splits that came with the data, and others"),

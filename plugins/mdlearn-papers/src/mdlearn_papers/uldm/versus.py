@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdlearn.selection import welch_test
+from mdlearn import selection
 from mdlearn_papers import printed
 from mdlearn_papers.comparing import Comparison, Line
 from mdlearn_papers.documents import Block, Heading, Report
@@ -127,7 +127,9 @@ def table7(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
         'its figures are further from the printed ones. Columns "(from the LDM paper)" are printed only.',
     ]
     for kernel in KERNELS:
-        comparison = Comparison(lines(), (*methods(kernel), *QUOTED), figures(kernel), "ULDM", welch_test, unit=100.0)
+        comparison = Comparison(
+            lines(), (*methods(kernel), *QUOTED), figures(kernel), "ULDM", selection.welch_test, unit=100.0
+        )
         mine = of_kernel(records, kernel)
         main = [record for record in mine if not record.method.endswith(SUFFIX)]
         blocks += [Heading(f"Kernel: {kernel}"), *comparison.blocks(main, sets), *reasons(comparison, mine)]
