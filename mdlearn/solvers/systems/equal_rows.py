@@ -13,7 +13,8 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.rows.distinct import EqualRows, sample_repeats
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.proof import Start
-from mdlearn.solvers.base import Offer, Report, Solver, Steps
+from mdlearn.solvers.base import Solver, Steps
+from mdlearn.solvers.report import Offer, Report
 
 MOST_MERGED_ENTRIES = 1 << 22
 """Entries of rows up to which a search for equal ones takes no time that Ctrl-C could be late by."""
