@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.joint.margin_composite import MarginComposite
@@ -46,3 +47,10 @@ def test_terms_are_read_once_and_serve_all():
     alone = MarginComposite(problem.form, problem.columns[3:4])
     assert np.array_equal(alone.losses.numbers[:, 0], numbers[:, 3])
     assert alone.losses.steepest[0] == problem.losses.steepest[3] and alone.losses.reach == problem.losses.reach
+
+
+def test_zeros_have_no_sign():
+    # Without a loss w = 0 is the optimum; dual coefficients that are y times 0 had the sign of y.
+    X, y = np.array([[1.0], [-1.0], [3.0]]), np.arange(3)
+    model = mdlearn.fit("lssvm", X, y, kernel="rbf", gamma=0.5, C=0.0, bias="none")
+    assert not model.dual_coef_.any() and not np.signbit(model.dual_coef_).any()

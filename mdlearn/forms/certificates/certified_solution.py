@@ -134,6 +134,9 @@ def certify_best(
     the dual coefficients are then the ones nearest to the multipliers' that give the same function. `known` is what
     `certify` made of the point; `own_first`: whether the point's own coefficients come before all else.
     """
+    nothing = _certified_zero(form, column, point, tol)
+    if nothing is not None:
+        return nothing
     if known is None and own_first and point.alpha is not None:
         found = values_in_one_pass(form, column, point, own=True)
         if found is not None:
@@ -177,6 +180,20 @@ def _certified_with_coefficients(
                 return again
     held = form.features.to_model(coef, alpha)[1]
     return Solution(own.coef, own.intercept, held, own.beta, own.norm, own.certificate, own.at_limit, own.extras)
+
+
+def _certified_zero(form: MarginForm, column: Column, point: Point, tol: float) -> Solution | None:
+    """Certify w = 0 in a margin form with multipliers 0, from labels and weights; None where that takes the rows.
+
+    Of many classes that a time limit leaves without any work, each would else cost some passes over its rows.
+    """
+    if column.hard or form.ridge == 0 or form.bias == "free" or column.pulled or point.intercept != 0:
+        return None
+    if point.coef is None or np.count_nonzero(point.coef) or np.count_nonzero(point.beta):
+        return None
+    objective, lower = column.at_zero, column.bound(point.beta, np.zeros_like(column.y))
+    zero, none = np.zeros(form.features.width), np.zeros_like(column.y)
+    return _certified_as_stored(form, column, (objective, zero, 0.0), Dual(lower, none, point.beta, None), none, tol)
 
 
 def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
