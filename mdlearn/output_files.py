@@ -96,7 +96,10 @@ def output_file_target(path: Path) -> str:
 
 
 def replace_file(target: str, content: Content) -> None:
-    """Put an output file in place, complete or not at all: a crash leaves an older one of that name as it was."""
+    """Put an output file in place, complete or not at all: a crash leaves an older one of that name as it was.
+
+    `content`: bytes, or a function that writes them to the open file that it is called with.
+    """
     folder = os.path.dirname(target)
     draft = os.path.join(folder, f"{_draft_prefix(target)}{secrets.token_hex(8)}.tmp")
     try:

@@ -248,7 +248,7 @@ class Column:
         return z - float(self.counts.dot(z)) / self.total
 
     def spread(self, z: np.ndarray) -> np.ndarray:
-        """Multipliers of the variance term at margins z: sigma_i = -kappa c_i (z_i - mean); they sum to 0."""
+        """Multipliers of the variance at scores z = y f: sigma_i = -kappa c_i (z_i - mean); `pull` has an offset's."""
         if self.kappa == 0:
             return np.zeros(z.shape)
         return -self.kappa * self.counts * self.centre(z)

@@ -169,7 +169,14 @@ def reference_kernels(objective: Any) -> tuple[dict[str, Any], ...]:
 def reference_title(objective: Any) -> str:
     """Name of an objective to check against the reference, with the parameters given to it, as pytest shows it."""
     task = reference_task(objective)
-    return "-".join([task.name, *(f"{name}={value:g}" for name, value in task.given.items())])
+    return "-".join([task.name, *(f"{name}={_reference_text(value)}" for name, value in task.given.items())])
+
+
+def _reference_text(value: Any) -> str:
+    """Text of a parameter of an objective in a reference's title: of arrays their shape."""
+    if np.ndim(value):
+        return f"array{np.shape(value)}".replace(" ", "")
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value)
 
 
 def reference_sample(objective: Any, k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

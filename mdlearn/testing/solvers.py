@@ -93,7 +93,8 @@ def check_solver(solver: Any, objectives: Any = None) -> None:
     chosen = list(registry().objectives if objectives is None else objectives)
     trials = _trials_of_solver(engine, _solver_trials_of_objectives(chosen, refusals))
     require_clauses(title, (solver_claims_what_it_takes,), engine, _solver_trials_of_objectives(chosen, refusals))
-    require(bool(trials), f"{title}: no registered objective, at its defaults, is a problem that it takes")
+    tried = "no registered objective" if objectives is None else f"none of {', '.join(map(repr, chosen))}"
+    require(bool(trials), f"{title}: {tried}, at its defaults, is a problem that it takes")
     require_clauses(title, SOLVER_CLAUSES, engine, trials)
 
 

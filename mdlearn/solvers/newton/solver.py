@@ -81,7 +81,7 @@ class Newton(Factoring):
 
     def claims(self, form: Any) -> Claim | None:
         """Second-order steps; none where one system does, nor where squared terms are too steep."""
-        if self.refusal(form) is not None or form.quadratic:
+        if self.refusal(form) is not None or (form.quadratic and not form.by_row):
             return None
         curved = not CURVED.isdisjoint(form.kinds)
         if not curved and _newton_terms_too_steep(form):
