@@ -67,9 +67,7 @@ cdef class KnownRows:
         cdef Py_ssize_t k
         if self.maker is None:
             raise ValueError("rows cannot be computed without a maker")
-        for k in range(index.shape[0]):
-            if not 0 <= index[k] < self.at.shape[0]:
-                raise ValueError("an index is out of range")
+        check_index(self, index)
         with nogil:
             for k in range(index.shape[0]):
                 self.allowed = 1
@@ -88,6 +86,14 @@ cdef class KnownRows:
         return &self.table[self.at[k], 0]
 
 
+cdef int check_index(KnownRows known, const long long[::1] index) except -1:
+    cdef Py_ssize_t k
+    for k in range(index.shape[0]):
+        if not 0 <= index[k] < known.at.shape[0]:
+            raise ValueError("an index is out of range")
+    return 0
+
+
 cdef class SelectedRows(RowMaker):
     """Rows of the matrix between some rows of another one, gathered from `KnownRows` that loops can add to.
 
@@ -98,12 +104,9 @@ cdef class SelectedRows(RowMaker):
     """
 
     def __init__(self, KnownRows whole not None, const long long[::1] index):
-        cdef Py_ssize_t k
         if whole.maker is None:
             raise ValueError("selected rows need known rows to which loops can add")
-        for k in range(index.shape[0]):
-            if not 0 <= index[k] < whole.at.shape[0]:
-                raise ValueError("an index is out of range")
+        check_index(whole, index)
         self.whole, self.index, self.length = whole, index, index.shape[0]
 
     cdef void fill(self, Py_ssize_t i, double* out) noexcept nogil:

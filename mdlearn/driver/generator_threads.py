@@ -19,11 +19,16 @@ SLICE = 0.01
 ITEM, END, ERROR = "item", "end", "error"
 
 
+def never_enough_in_threads() -> bool:
+    """Default of `enough` for generators in threads: all are run, whatever comes."""
+    return False
+
+
 def run_in_threads(
     works: Sequence[Generator[Item, None, Result]],
     at_once: int,
     share: int,
-    enough: Callable[[], bool] = bool,
+    enough: Callable[[], bool] = never_enough_in_threads,
 ) -> Generator[Item, None, list[Result | None]]:
     """Run generators in threads, `at_once` of them begun and unfinished at a time, each in one thread at a time.
 

@@ -147,16 +147,7 @@ class Study:
                 )
                 if len(groups) > 1:
                     settings[j] = setting
-                fold = None
-                if shared is not None:
-                    fold = FoldGramRows(shared, np.searchsorted(self.data.rows, setting.data.rows))
-                found: dict[int, Fitted] = {}
-                for i, fitted in solve_path(setting, [self.asked[i] for i in group], memory, fold):
-                    judged.stopped = fitted.outcome.stopped
-                    if judged.stopped:
-                        break
-                    found[group[i]] = fitted
-                    bar.advance()
+                found = self._fitted_group(judged, group, setting, memory, shared, bar)
                 if found:
                     reached = sorted(found)
                     fits = [found[i] for i in reached]
@@ -167,6 +158,28 @@ class Study:
         for place in sorted(noted):
             judged.note(*noted[place])
         return judged
+
+    def _fitted_group(
+        self,
+        judged: StudyScores,
+        group: list[int],
+        setting: CheckedCall,
+        memory: GramMemory,
+        shared: StudyGramRows | None,
+        bar: ProgressBar,
+    ) -> dict[int, Fitted]:
+        """Fits of a group of points to the rows of one fold, by position; all, unless one is stopped."""
+        found: dict[int, Fitted] = {}
+        fold = None
+        if shared is not None:
+            fold = FoldGramRows(shared, np.searchsorted(self.data.rows, setting.data.rows))
+        for i, fitted in solve_path(setting, [self.asked[i] for i in group], memory, fold):
+            judged.stopped = fitted.outcome.stopped
+            if judged.stopped:
+                break
+            found[group[i]] = fitted
+            bar.advance()
+        return found
 
     def _groups_by_kernel(self) -> list[tuple[list[int], Kernel | None]]:
         """Positions of the points of one kernel after the other, with those of which folds share rows; else of all."""

@@ -133,44 +133,28 @@ def block_checked_by_summary(block: tuple[Any, ...], summary: Summary, number: i
     rows = array_as_rows(block[0])
     if rows.shape[1] != summary.width:
         raise ValueError(f"a block has {rows.shape[1]} columns, and the first one {summary.width}")
-    weights = _weights_in_summary(block, rows.shape[0])
+    counts, targets = _weights_in_summary(block, rows.shape[0]), None
     if summary.level is not None:
         targets = np.zeros(rows.shape[0]) if summary.alone else check_targets(block[1], rows.shape[0])
-        return _block_of_targets(rows, targets, weights, summary, number)
-    labels = np.asarray(block[1])
-    if labels.dtype.kind == "O" or labels.shape != weights.shape:
-        classes, codes = check_labels(block[1], rows.shape[0])
-        labels = classes[codes]
-    places = np.searchsorted(summary.classes, labels)
-    places = np.minimum(places, summary.classes.shape[0] - 1)
-    known = summary.classes[places] == labels
-    counts = np.where(known, weights * summary.factors[places], 0.0)
+        places = np.zeros(rows.shape[0], dtype=np.intp)
+    else:
+        labels = np.asarray(block[1])
+        if labels.dtype.kind == "O" or labels.shape != counts.shape:
+            classes, codes = check_labels(block[1], rows.shape[0])
+            labels = classes[codes]
+        places = np.searchsorted(summary.classes, labels)
+        places = np.minimum(places, summary.classes.shape[0] - 1)
+        known = summary.classes[places] == labels
+        counts = np.where(known, counts * summary.factors[places], 0.0)
     used = np.flatnonzero(counts > 0)
     if not used.shape[0]:
         return None
     at = summary.places(number, counts.shape[0], used)
     if used.shape[0] < counts.shape[0]:
         rows, places, counts = selected_rows(rows, used), places[used], counts[used]
-    return Block(_rows_by_summary(rows, summary), places, counts, number, rows=at)
-
-
-def _block_of_targets(
-    rows: Rows, targets: np.ndarray, weights: np.ndarray, summary: Summary, number: int
-) -> Block | None:
-    """Block of a regression, of its rows that count; None where there is none."""
-    used = np.flatnonzero(weights > 0)
-    if not used.shape[0]:
-        return None
-    at = summary.places(number, weights.shape[0], used)
-    if used.shape[0] < weights.shape[0]:
-        rows, targets, weights = selected_rows(rows, used), targets[used], weights[used]
-    codes = np.zeros(used.shape[0], dtype=np.intp)
-    return Block(_rows_by_summary(rows, summary), codes, weights, number, targets, at)
-
-
-def _rows_by_summary(rows: Rows, summary: Summary) -> Rows:
-    """Features of the rows of a block, which a map makes where the summary has one."""
-    return rows if summary.mapping is None else FeatureMapRows(rows, summary.mapping)
+        targets = None if targets is None else targets[used]
+    made = rows if summary.mapping is None else FeatureMapRows(rows, summary.mapping)
+    return Block(made, places, counts, number, targets, at)
 
 
 def n_rows_for_summary(X: Any) -> int:
