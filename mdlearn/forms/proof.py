@@ -126,7 +126,7 @@ def proven_gap(objective: float, lower: float, at_zero: float, hard: bool) -> fl
 
 def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:
     """Judge the proof of one problem by its two values: its certificate; NaN (overflows of either sign) is no proof."""
-    objective = math.inf if math.isnan(objective) else objective
+    objective, lower = math.inf if math.isnan(objective) else float(objective), float(lower)
     if not math.isfinite(lower):
         return Certificate(objective, -math.inf, math.inf, "none", tol, False)
     lower = min(lower, objective)
@@ -153,6 +153,7 @@ def judge_residual(objective: float, residual: float, at_zero: float, tol: float
     Certificate
         Of kind "residual", with lower_bound -inf; of kind "none" when objective or residual are not finite.
     """
+    objective, residual = float(objective), float(residual)
     if not (math.isfinite(objective) and math.isfinite(residual)):
         return Certificate(objective, -math.inf, math.inf, "none", tol, False)
     gap = proven_gap(objective, objective - residual, at_zero, False)

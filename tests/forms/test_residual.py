@@ -13,7 +13,7 @@ import mdlearn
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.composite_point import CompositeEvaluation
 from mdlearn.forms.problem import Problem
-from mdlearn.forms.proof import Certificate, Solution, combine_proofs, judge_residual
+from mdlearn.forms.proof import Certificate, Solution, combine_proofs, judge, judge_residual
 from mdlearn.objectives.base import Parameter
 from mdlearn.solvers.base import Report
 
@@ -221,3 +221,15 @@ def test_a_composite_that_is_not_convex(dtype):
     other = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=ResidualDescent, tol=1e-12)
     assert certificate.objective == pytest.approx(other.certificate.objective, rel=1e-5)
     assert all(state.lower_bound == -np.inf and state.gap < np.inf for state in model.history)
+
+
+def test_certificates_hold_numbers_of_python():
+    """An engine's NumPy numbers make no `numpy.bool` of `converged`, of which `is True` would not hold."""
+    two, one = np.float64(2.0), np.float64(1.0)
+    for certificate in (
+        judge(two, one, two, False, 1.0),
+        judge_residual(two, one, two, 1.0),
+        judge(two, np.float64(-np.inf), two, False, 1.0),
+    ):
+        kinds = [type(getattr(certificate, name)) for name in ("objective", "lower_bound", "gap", "converged")]
+        assert kinds == [float, float, float, bool]
