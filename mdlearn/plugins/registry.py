@@ -212,6 +212,8 @@ def find(kind: str, given: Any) -> Any:
     shown = repr(given)
     if len(shown) > SHOWN_LETTERS:  # rows, where arguments were swapped
         shown = f"an object of type {type(given).__name__}"
+    if kind == "kernel" and isinstance(given, type) and issubclass(given, KernelFunction):
+        shown = f"a class, which goes by its name, {given.name!r}, once its plugin is installed"
     raise TypeError(f"{kind} needs to be a name ({', '.join(known)}), {told}; got {shown}")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.kernel_functions import kernel_function_takes_objects
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.driver.limits import LimitShortfall
 from mdlearn.forms.proof import combine_proofs, fit_history
@@ -135,6 +136,10 @@ def _refuse_fit_to_blocks(call: Call, task: Objective, given: Mapping[str, Any])
     """Raise ValueError for a fit to row blocks that takes all rows at once."""
     if call.kernel == "precomputed":
         raise ValueError("row blocks hold rows; give the Gram matrix of all rows as X, with y, or another kernel")
+    if kernel_function_takes_objects(call.maker):
+        raise ValueError(
+            f"kernel {call.maker.name!r} compares objects, not row blocks; give a list of all of them, and y"
+        )
     if call.kernel != "linear" and given.get("approximation") is None:
         raise ValueError(
             "row blocks need kernel='linear', or an approximation of the kernel (approximation='nystroem'); got "

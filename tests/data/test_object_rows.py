@@ -118,7 +118,22 @@ def test_files_hold_objects_where_the_kernel_says_how(tmp_path, monkeypatch):
     ("given", "error", "told"),
     [
         ({"kernel": "linear"}, TypeError, "X has dtype <U9; give real numbers"),
-        ({"kernel": "rbf"}, TypeError, "X has dtype <U9; give real numbers"),
+        (
+            {"kernel": "rbf"},
+            TypeError,
+            "X has dtype <U9; give real numbers, or the kernel of a plugin that compares such",
+        ),
+        (
+            {"X": [frozenset(word) for word in WORDS]},
+            TypeError,
+            "as numbers first, or give the kernel of a plugin that",
+        ),
+        (
+            {**GIVEN, "X": lambda: [(WORDS, y)], "y": None},
+            ValueError,
+            "compares objects, not row blocks; give a list of",
+        ),
+        ({"kernel": Sets}, TypeError, "goes by its name, 'sets', once its plugin is installed"),
         ({**GIVEN, "approximation": "nystroem"}, ValueError, "compares objects, of which no features are made"),
         ({**GIVEN, "objective": "l3svm"}, ValueError, "objective 'l3svm' needs rows of numbers, and kernel 'spectrum'"),
         ({**GIVEN, "objective": "mdlm"}, ValueError, "objective 'mdlm' is linear"),

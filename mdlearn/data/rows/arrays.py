@@ -20,6 +20,8 @@ LARGEST_ENTRY = 1e140
 """Largest number in X: sums of squares, times weights, stay finite."""
 CONVERTED_ENTRIES = 1 << 21
 """Stored entries that SciPy converts or sorts at once."""
+OBJECT_KERNEL = "the kernel of a plugin that compares such objects"
+"""What takes a list of strings or of other objects."""
 
 
 def check_rows(X: Any, what: str = "X") -> Rows:
@@ -85,6 +87,8 @@ def array_as_rows(X: Any, what: str = "X") -> Rows:
 def _sparse_array_as_rows(X: Any, what: str) -> CsrRows:
     """Rows of a sparse array or matrix: CSR in an order and types that compiled loops can read."""
     A = convert_to_csr(X)
+    if A.ndim == 1 and A.dtype.kind in "US":
+        raise TypeError(f"{what} has dtype {A.dtype}; give real numbers, or {OBJECT_KERNEL}")
     _check_array_dtype(A.dtype, what)
     if A.ndim != 2:
         raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D matrix of shape (rows, columns)")
@@ -130,7 +134,8 @@ def _object_array_error(X: Any, A: np.ndarray, what: str) -> TypeError | ValueEr
                 )
     if A.ndim == 0 or _is_list_of_blocks(X):
         return _not_an_array(X, what)
-    return TypeError(f"{what} holds values that are not numbers; encode them as numbers first")
+    kernel = f", or give {OBJECT_KERNEL}" if A.ndim == 1 else ""
+    return TypeError(f"{what} holds values that are not numbers; encode them as numbers first{kernel}")
 
 
 def first_word_in_array(values: Any) -> int | None:
@@ -191,6 +196,8 @@ def _dense_array_as_rows(X: Any, what: str) -> DenseRows:
         row, column = divmod(found, A.shape[1])
         at = _place_in_array(given, row, column)
         raise TypeError(f"{what} has dtype {A.dtype}; give real numbers, not {str(A[row, column])!r:.40}{at}")
+    if A.ndim == 1 and A.dtype.kind in "US":
+        raise TypeError(f"{what} has dtype {A.dtype}; give real numbers, or {OBJECT_KERNEL}")
     _check_array_dtype(A.dtype, what)
     if A.ndim != 2:
         raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D array of shape (rows, columns)")
