@@ -7,11 +7,13 @@ single rows, that of a missing target 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.rows import read_only_rows
+from mdlearn.errors import came
 from mdlearn.forms.losses import Term
 
 
@@ -61,8 +63,23 @@ class RowTerms:
             )
         return RowTerms(weights, shifts), terms
 
+    def shape_fault(self, n_terms: int, m: int) -> str:
+        """Fault of their shapes for T terms and m rows, as half a sentence; empty where there is none."""
+        for name in ("weights", "shifts"):
+            if (values := getattr(self, name)) is None:
+                continue
+            found = np.asarray(values)
+            if found.shape not in ((m,), (n_terms, m)) or found.dtype.kind not in "biuf":
+                return (
+                    f"{name} that are {came(found)}; numbers of shape ({m},) or ({n_terms}, {m}) are needed: one for "
+                    "each row of `data`, or for each loss term one per row"
+                )
+        return ""
+
     def checked(self, terms: tuple[Term, ...], m: int) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return weights and shifts in the shape (T, m), None where they are; the ValueErrors of `of`."""
+        if fault := self.shape_fault(len(terms), m):
+            raise ValueError(f"by_row has {fault}")
         weights, shifts = (_by_term(name, getattr(self, name), len(terms), m) for name in ("weights", "shifts"))
         if not terms or (weights is None and shifts is None):
             return weights, shifts
@@ -80,17 +97,11 @@ class RowTerms:
         return RowTerms(*(one if one is None else one[:, rows] for one in (self.weights, self.shifts)))
 
 
-def _by_term(name: str, values: object, n_terms: int, m: int) -> np.ndarray | None:
-    """Weights or shifts by row of every loss term, shape (T, m); ValueError for any other shape or numbers."""
+def _by_term(name: str, values: Any, n_terms: int, m: int) -> np.ndarray | None:
+    """Weights or shifts by row of every loss term, shape (T, m); ValueError for NaN and infinity."""
     if values is None:
         return None
-    found = np.asarray(values)
-    if found.shape not in ((m,), (n_terms, m)) or found.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} of loss terms by row need to be numbers of shape ({m},) or ({n_terms}, {m}); got an array of "
-            f"{found.dtype} and shape {found.shape}"
-        )
-    found = np.array(np.broadcast_to(found, (n_terms, m)), dtype=np.float64)
+    found = np.array(np.broadcast_to(np.asarray(values), (n_terms, m)), dtype=np.float64)
     if not np.isfinite(found).all():
         raise ValueError(f"{name} of loss terms by row need to be finite; they hold NaN or infinity")
     return read_only_rows(found)

@@ -22,6 +22,7 @@ from mdlearn.objectives.declaration import (
     FIT_ARGUMENTS,
     Parameter,
     Setting,
+    declared_need_of_all_rows,
     declared_objective_terms,
     declared_row_terms,
     fill_declared_parameters,
@@ -308,11 +309,12 @@ class Objective:
 
         Raises
         ------
-        TypeError
-            When `row_terms` returns something else than RowTerms or None.
+        FaultyPlugin
+            When `row_terms` returns something else than RowTerms or None, or other shapes.
         """
         terms = declared_objective_terms(self, params, data.total)
-        by_row = None if type(self).row_terms is Objective.row_terms else declared_row_terms(self, params, data)
+        own = type(self).row_terms is not Objective.row_terms
+        by_row = declared_row_terms(self, params, terms.loss, data) if own else None
         columns = columns_of_classes(data, terms, by_row)
         for column in columns if type(self).check_column is not Objective.check_column else ():
             call_with_error_notes(self, "objective", "check_column", params, column, bias)
@@ -357,9 +359,7 @@ class Objective:
         -------
         str
         """
-        own, names = type(self), ("features", "problem", "form", "row_terms")
-        plain = all(getattr(own, name) is getattr(Objective, name) for name in names)
-        return "" if plain else "it makes its features, its form or its row_terms of all rows"
+        return declared_need_of_all_rows(type(self), Objective)
 
     def check_form(self, form: Form, params: dict[str, Any]) -> None:
         """Raise ValueError when a form, complete and about to be solved, has no optimum.

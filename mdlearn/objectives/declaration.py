@@ -119,11 +119,15 @@ class Setting:
         What it is.
     allowed : callable
         allowed(name, value) returns the value as the objective uses it, or raises one clear sentence.
+    by_row : callable or None
+        Of a setting that is an array with a value for each row of X: by_row(n) makes one for n rows, which the checks
+        of `mdlearn.testing` try. None: it is no such array.
     """
 
     default: Any
     doc: str
     allowed: Callable[[str, Any], Any]
+    by_row: Callable[[int], Any] | None = None
 
     def check(self, name: str, value: Any) -> Any:
         """Return the value in its usual form.
@@ -297,13 +301,33 @@ def declared_objective_terms(task: Any, params: dict[str, Any], total: float) ->
         return _checked_declared_terms(task, params, total)
 
 
-def declared_row_terms(task: Any, params: dict[str, Any], data: Data) -> RowTerms | None:
-    """Return an objective's `row_terms`; TypeError where these are something else than RowTerms or None."""
-    found = task.row_terms(data, params)
-    if found is not None and not isinstance(found, RowTerms):
-        told = f"its row_terms returned {type(found).__name__}, RowTerms or None is needed"
-        raise TypeError(f"objective {task.name!r} is faulty: {told}")
-    return found
+def declared_row_terms(task: Any, params: dict[str, Any], loss: tuple[Term, ...], data: Data) -> RowTerms | None:
+    """Return an objective's `row_terms` beside its loss terms, of shape (T, m), or None.
+
+    FaultyPlugin where they are something else or of another shape; the ValueErrors of `RowTerms.of`.
+    """
+    with ErrorNotes(task, "objective", "row_terms"):
+        found = task.row_terms(data, params)
+        if found is None:
+            return None
+        if not isinstance(found, RowTerms):
+            raise faulty(task, "objective", "row_terms", f"returned {came(found)}, RowTerms or None is needed")
+        if fault := found.shape_fault(len(loss), data.counts.shape[0]):
+            raise faulty(task, "objective", "row_terms", f"returned RowTerms with {fault}")
+        return RowTerms(*found.checked(loss, data.counts.shape[0]))
+
+
+def declared_need_of_all_rows(cls: type, answering: type) -> str:
+    """Need of all rows by methods of a class that are not those of the class which answers; empty where none is known.
+
+    An answer covers the other methods of its own class, not those of a derived class.
+    """
+    for name in ("features", "problem", "form"):
+        if getattr(cls, name) is not getattr(answering, name):
+            return f"it makes its {name} of all rows"
+    if cls.row_terms is answering.row_terms:  # type: ignore[attr-defined]
+        return ""
+    return "its row_terms may need all rows, unless its class says by needs_all_rows that returns '' that they do not"
 
 
 def _checked_declared_terms(task: Any, params: dict[str, Any], total: float) -> Terms:

@@ -14,13 +14,14 @@ from mdlearn.data.features.kernels import ARGUMENTS, PARAMETERS, Kernel, kernel_
 from mdlearn.data.row_blocks.sample import DrawRowBlockSample
 from mdlearn.data.row_blocks.summary import ClassMoments, EntrySpread, Summary
 from mdlearn.data.validation import Data
-from mdlearn.errors import call_with_error_notes, came, faulty, steps_with_error_notes, with_error_notes
+from mdlearn.errors import call_with_error_notes, came, faulty, steps_with_error_notes
 from mdlearn.forms.margin import check_bounded_in_bias
 from mdlearn.model.task import task_of
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import (
     complete_declared_parameters,
+    declared_need_of_all_rows,
     declared_objective_terms,
     declared_row_terms,
     resolve_declared_parameters,
@@ -59,7 +60,10 @@ def make_first_passes(
         told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
         raise ValueError(f"row blocks of several classes need one score per class, {told}")
     filled = resolve_declared_parameters(task, summary.total)
-    check_streamed_form_refusal(task.name, task.needs_all_rows(filled) or _hook_of_all_rows(type(task)))
+    # What answers does not know of the methods of a class that is derived from its own.
+    answering = next(base for base in type(task).__mro__ if "needs_all_rows" in vars(base))
+    need = task.needs_all_rows(filled) or declared_need_of_all_rows(type(task), answering)
+    check_streamed_form_refusal(task.name, need)
     kernel, place = Kernel("linear"), None
     if task.feature_map is not None:
         data = _sample_in_first_pass(passes, summary, call.seed)
@@ -88,25 +92,13 @@ def make_first_passes(
     return StreamedProblem(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
 
 
-def _hook_of_all_rows(cls: type[Objective]) -> str:
-    """Reason against row blocks that a class's own `needs_all_rows` cannot know of; empty where there is none.
-
-    An answer covers the other hooks of its own class, not those of a derived class.
-    """
-    answering = next(base for base in cls.__mro__ if "needs_all_rows" in vars(base))
-    for name in ("features", "problem", "form", "row_terms"):
-        if getattr(cls, name) is not getattr(answering, name):
-            return f"it makes its {name} of all rows"
-    return ""
-
-
 def form_of_first_passes(task: Objective, params: dict[str, Any], summary: Summary, bias: str) -> StreamedForm:
     """Write the form that the first passes lead to: an objective's `terms` over their sums; ValueError without one."""
     terms = declared_objective_terms(task, params, summary.total)
     check_streamed_form_refusal(task.name, streamed_form_refusal(terms))
     if type(task).row_terms is Objective.row_terms:
         return StreamedForm.of(terms, summary, bias)
-    say = partial(with_error_notes, task, "objective", "row_terms", partial(declared_row_terms, task, params))
+    say = partial(declared_row_terms, task, params, terms.loss)
     return StreamedForm.of(terms, summary, bias, BlockRowTerms(say, terms.loss, summary))
 
 

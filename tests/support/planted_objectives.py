@@ -73,7 +73,7 @@ PLANTED_OBJECTIVES = (
     (FactorTwice, "check_certificate does not hold: .* at C=1.75", "right"),
     (SlopeNegated, "check_declaration does not hold: .*derivative of a given loss is not that of value", "refused"),
     (ConjugateOfTwice, "check_declaration does not hold: .*conjugate of a given loss needs to be", "refused"),
-    (CostsOfOtherRows, "does not hold: ValueError: weights of loss terms by row need to be", "refused"),
+    (CostsOfOtherRows, "does not hold: .*row_terms returned RowTerms with weights that are an array", "refused"),
     (faulty_maps.with_map(faulty_maps.LooksAround), "check_certificate does not hold: curved", "right"),
 )
 """Faulty objectives, and words of the sentence in which `check_objective` tells the fault; what a fit comes to."""

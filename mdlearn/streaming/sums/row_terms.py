@@ -20,7 +20,7 @@ ROUNDING_OF_ROW_TERMS = 1e-6
 class BlockRowTerms:
     """Callable that makes the row terms of a block: weights and shifts of all T terms in its rows, shape (2, T, n)."""
 
-    say: Callable[[Data], RowTerms | None]  # an objective's `row_terms`
+    say: Callable[[Data], RowTerms | None]  # an objective's `row_terms`, checked
     terms: tuple[Term, ...]
     summary: Summary
 
@@ -43,5 +43,6 @@ class BlockRowTerms:
 
     def _of(self, data: Data) -> np.ndarray:
         shape = len(self.terms), data.counts.shape[0]
-        weights, shifts = (self.say(data) or RowTerms()).checked(self.terms, shape[1])
-        return np.array([np.ones(shape) if weights is None else weights, np.zeros(shape) if shifts is None else shifts])
+        own = self.say(data) or RowTerms()
+        weights = np.ones(shape) if own.weights is None else own.weights
+        return np.array([weights, np.zeros(shape) if own.shifts is None else own.shifts])
