@@ -31,11 +31,13 @@ from mdlearn.testing.reference import (
     reference_kernels,
     reference_mapped,
     reference_moved,
+    reference_of_rows,
     reference_rbf_matrix,
+    reference_rows_setting,
     reference_sample,
     reference_task,
 )
-from mdlearn.testing.require import CLOSE, require, require_close, require_error
+from mdlearn.testing.require import CLOSE, require, require_clauses, require_close, require_error
 
 
 def check_certificate(objective: Any) -> None:
@@ -102,7 +104,8 @@ def check_weights(objective: Any) -> None:
         for k in (2, 3):
             X, y, counts = reference_sample(objective, k)
             weighted = reference_fit(objective, X, y, sample_weight=counts, **settings)
-            repeated = reference_fit(objective, np.repeat(X, counts, axis=0), np.repeat(y, counts, axis=0), **settings)
+            rows = np.repeat(np.arange(len(X)), counts)
+            repeated = reference_fit(reference_of_rows(objective, rows), X[rows], y[rows], **settings)
             require_close(
                 (weighted, X),
                 (repeated, X),
@@ -117,8 +120,18 @@ def check_row_order(objective: Any) -> None:
         X, y, counts = reference_sample(objective, 3)
         order = np.argsort(X[:, 0])
         straight = reference_fit(objective, X, y, sample_weight=counts, **settings)
-        mixed = reference_fit(objective, X[order], y[order], sample_weight=counts[order], **settings)
+        own = reference_of_rows(objective, order)
+        mixed = reference_fit(own, X[order], y[order], sample_weight=counts[order], **settings)
         require_close((straight, X), (mixed, X), "the order of the rows matters; nothing may depend on positions")
+
+
+def check_values_by_row(objective: Any) -> None:
+    """Check settings that hold a value for each row of X: values go with their rows, and certificates know of them."""
+    task, n = reference_task(objective), len(reference_sample(objective)[0])
+    own = {name: make(n) for name in task.parameters if (make := reference_rows_setting(task, name)) is not None}
+    for check in CHECKS_OF_VALUES_BY_ROW if own else ():
+        told = f"with {' and '.join(own)} by row, of which row_values picks those of a problem's rows"
+        require_clauses(told, (check,), reference_task(objective, **own))
 
 
 def check_engines_agree(objective: Any) -> None:
@@ -326,6 +339,8 @@ def check_sparse_rows(objective: Any) -> None:
         require_close((sparse, S), (dense, X), f"{told}the same dense rows make another model")
 
 
+CHECKS_OF_VALUES_BY_ROW = (check_certificate, check_perturbations, check_weights, check_row_order, check_engines_agree)
+"""Checks that an objective passes once more with a value for each row, where it has settings that hold one."""
 CHECKS: tuple[Callable[[Any], None], ...] = (
     check_declaration,
     check_composite,
@@ -336,6 +351,7 @@ CHECKS: tuple[Callable[[Any], None], ...] = (
     check_perturbations,
     check_weights,
     check_row_order,
+    check_values_by_row,
     check_engines_agree,
     check_determinism,
     check_string_labels,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from mdlearn.forms.proof import Certificate
 from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.numerics.interruptible import finished
-from mdlearn.objectives.base import Objective, Parameter
+from mdlearn.objectives.base import Objective, Parameter, Setting
 from mdlearn.objectives.declaration import resolve_declared_parameters
 from mdlearn.plugins.registry import find, registered_objective_with
 from mdlearn.testing.require import require
@@ -139,6 +140,23 @@ def reference_certificates(model: Model) -> tuple[Certificate, ...]:
 def reference_task(objective: Any, **given: float) -> Objective:
     """Instance of the objective to check, with some parameters replaced."""
     return registered_objective_with(find("objective", objective), given)
+
+
+def reference_of_rows(objective: Any, rows: Any) -> Any:
+    """Objective for some rows of the reference, in their order: with that part of what it was given for each row."""
+    task = reference_task(objective)
+    own = {
+        name: np.asarray(value)[rows]
+        for name, value in task.given.items()
+        if value is not None and reference_rows_setting(task, name)
+    }
+    return reference_task(objective, **own) if own else objective
+
+
+def reference_rows_setting(task: Objective, name: str) -> Callable[[int], Any] | None:
+    """Maker of values for the rows of the reference, of a setting that holds one for each row of X; None for others."""
+    declared = task.parameters[name]
+    return declared.by_row if isinstance(declared, Setting) else None
 
 
 def reference_has_terms(objective: Any) -> bool:

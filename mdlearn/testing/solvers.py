@@ -6,7 +6,7 @@ import random
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,16 @@ from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.seeds import seeded_rng
 from mdlearn.plugins.registry import registered_solver, registry
 from mdlearn.solvers.base import Offer, Report, Solver
-from mdlearn.testing.reference import GAMMA, ROUNDING, TOL, reference_form, reference_sample, reference_task
+from mdlearn.testing.reference import (
+    GAMMA,
+    ROUNDING,
+    TOL,
+    reference_form,
+    reference_of_rows,
+    reference_sample,
+    reference_task,
+    reference_title,
+)
 from mdlearn.testing.require import require, require_clauses
 
 MOST_OBJECTIVES = 3
@@ -93,7 +102,7 @@ def check_solver(solver: Any, objectives: Any = None) -> None:
     chosen = list(registry().objectives if objectives is None else objectives)
     trials = _trials_of_solver(engine, _solver_trials_of_objectives(chosen, refusals))
     require_clauses(title, (solver_claims_what_it_takes,), engine, _solver_trials_of_objectives(chosen, refusals))
-    tried = "no registered objective" if objectives is None else f"none of {', '.join(map(repr, chosen))}"
+    tried = "no registered objective" if objectives is None else f"none of {', '.join(map(reference_title, chosen))}"
     require(bool(trials), f"{title}: {tried}, at its defaults, is a problem that it takes")
     require_clauses(title, SOLVER_CLAUSES, engine, trials)
 
@@ -164,14 +173,18 @@ def solver_reaches_the_optimum(engine: Solver, trials: list[SolverTrial]) -> Non
     for trial in trials:
         model, problems = trial.fitted(engine), problems_of(trial.form)
         certificate = model.certificate
-        if engine.reaches(trial.form):
-            require(
-                certificate.gap <= EXACT_GAP,
-                f"{trial.words}: it ends at the objective {certificate.objective:.10g} with the gap "
-                f"{certificate.gap:.2g}, where the optimum can be reached to rounding",
-            )
+        if engine.reaches(trial.form) and certificate.gap <= EXACT_GAP:
             continue
-        optimum = sum(value for value, _ in _solver_trial_optima(engine, trial))
+        optimum = sum(problem.unit * part[0] for part, problem in zip(_solver_trial_optima(engine, trial), problems))
+        if engine.reaches(trial.form):
+            value, gap = certificate.objective, certificate.gap
+            told = f"{trial.words}: it ends at the objective {value:.10g} with the gap {gap:.2g}"
+            require(
+                value - optimum > EXACT_GAP * abs(optimum),
+                f"{told}; that objective is the optimum's, so beta or sigma of its point are wrong; at the optimum "
+                "they are column.slopes(scores) and column.spread(scores), or multipliers that make its coefficients",
+            )
+            require(False, f"{told}, where the optimum {optimum:.10g} can be reached to rounding")
         zero = sum(float(problem.unit * problem.at_zero) for problem in problems)
         require(
             certificate.objective <= zero - INEXACT_SHARE * (zero - optimum),
@@ -212,36 +225,36 @@ SOLVER_CLAUSES = (solver_comes_to_an_end, solver_reports_its_points, solver_reac
 
 def _trials_of_solver(engine: Solver, trials: Iterable[SolverTrial]) -> list[SolverTrial]:
     """Small problems that an engine takes, of the first few objectives, the smallest ones first."""
-    found: dict[Any, list[SolverTrial]] = {}
+    found: dict[str, list[SolverTrial]] = {}
     for trial in trials:
         if engine_takes_form(type(engine), trial.form):
-            objective = trial.arguments[0]
-            if objective not in found and len(found) == MOST_OBJECTIVES:
+            name = reference_task(trial.arguments[0]).name
+            if name not in found and len(found) == MOST_OBJECTIVES:
                 break
-            found.setdefault(objective, []).append(trial)
+            found.setdefault(name, []).append(trial)
     return [trial for mine in found.values() for trial in mine]
 
 
 def _solver_trials_of_objectives(objectives: Iterable[Any], refusals: type[Exception]) -> Iterator[SolverTrial]:
     """Small problems of objectives for a solver, whether it takes them or not; none where making one ends so."""
-    for objective in objectives:
-        task = reference_task(objective)
-        for rows in SIZES:
-            for words, k, weighted, settings in VARIANTS:
-                if k > 2 and not {"ovr", "joint"} & set(task_of(task).ways(task.multiclass)):
-                    continue
-                if "kernel" in settings and not task.kernels:
-                    continue
-                X, y, counts = (one[:rows] for one in reference_sample(objective, k))
-                given = {**settings, "sample_weight": counts} if weighted else dict(settings)
-                if k > 2:
-                    given["multiclass"] = "ovr" if "ovr" in task.multiclass else "joint"
-                try:
-                    kernel = settings.get("kernel", "linear")
-                    form = reference_form(task, X, y, settings["bias"], kernel, counts if weighted else None)
-                except refusals:  # the objective knows no such problem
-                    continue
-                yield SolverTrial(f"{task.name}, {len(X)} rows, {words}", form, (objective, X, y), given)
+    for objective, rows in product(objectives, SIZES):
+        own = reference_of_rows(objective, slice(rows))
+        task = reference_task(own)
+        for words, k, weighted, settings in VARIANTS:
+            if k > 2 and not {"ovr", "joint"} & set(task_of(task).ways(task.multiclass)):
+                continue
+            if "kernel" in settings and not task.kernels:
+                continue
+            X, y, counts = (one[:rows] for one in reference_sample(objective, k))
+            given = {**settings, "sample_weight": counts} if weighted else dict(settings)
+            if k > 2:
+                given["multiclass"] = "ovr" if "ovr" in task.multiclass else "joint"
+            try:
+                kernel = settings.get("kernel", "linear")
+                form = reference_form(task, X, y, settings["bias"], kernel, counts if weighted else None)
+            except refusals:  # the objective knows no such problem
+                continue
+            yield SolverTrial(f"{task.name}, {len(X)} rows, {words}", form, (own, X, y), given)
 
 
 def _solver_trial_reports(engine: Solver, trial: SolverTrial) -> Iterator[tuple[int, Problem, Report]]:

@@ -338,7 +338,7 @@ def test_what_cannot_be_had_together_is_refused():
     with pytest.raises(ValueError, match="single rows need a loss of finite weight"):
         fit(objective_of((HingeTerm(np.inf),)), X, y, **by_row("weights"))
 
-    with pytest.raises(ValueError, match="row_terms of all rows"):
+    with pytest.raises(ValueError, match="its row_terms may need all rows"):
         fit(objective_of(LOSSES["hinge"][0]), [(X, y)], None, **by_row("weights"))
     with pytest.raises(ValueError, match="is the bound for ldm and svm"):
         mdlearn.cross_validate(objective_of((HingeTerm(1.0),)), X, y, cv="pseudo-loo", **by_row("weights"))

@@ -87,7 +87,7 @@ REFUSED = {
     "penalty": (Penalised, SIGNS, {}, "squared hinges have one", {"power": 2}),
     "penalty, all rows": (Penalised, SIGNS, {}, "needs X and y", ALL),
     "norm": (Normed, SIGNS, {}, "needs X and y, not row blocks: terms of the coefficients", ALL),
-    "row terms": (ByRow, SIGNS, {}, "'by_row' needs X and y, not row blocks: it makes its row_terms of all", ALL),
+    "row terms": (ByRow, SIGNS, {}, "'by_row' needs X and y, not row blocks: its row_terms may need all rows", ALL),
     "form of a derived class": (OwnForm, SIGNS, {}, "it makes its form of all rows", ALL),
     "bound": ("mdlm", SIGNS, {"beta": 0.1, "lambda1": 0.0, "bias": "free"}, "a margin variance", {"lambda1": 1.0}),
     "no free bias": ("mdlm", SIGNS, {"beta": 0.1, "lambda1": 0.0, "bias": "free"}, "no free bias", {"bias": "none"}),

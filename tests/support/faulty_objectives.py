@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from mdlearn.data.row_values import row_values
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.row_terms import RowTerms
-from mdlearn.objectives.base import Parameter, Terms
+from mdlearn.objectives.base import Parameter, Setting, Terms
 from mdlearn.objectives.ldm import LDM
 from mdlearn.objectives.svm import SVM
 from mdlearn.testing import checks
@@ -197,7 +198,32 @@ class OtherWhereSparse(Faulty):
         return written(self, data, features, bias, factor=2.0 if data.X.sparse else 1.0)
 
 
+class ReadsCosts(SVM):
+    """SVM with a cost for each row of X: no fault of its own."""
+
+    name = "reads-costs"
+    parameters: ClassVar = {
+        "C": Parameter(1.0, "weight of the summed loss"),
+        "costs": Setting(
+            None, "a cost for each row of X", lambda name, value: value, by_row=lambda n: 0.5 + np.arange(n)
+        ),
+    }
+
+    def row_terms(self, data, params):
+        return None if params["costs"] is None else RowTerms(row_values(data, params["costs"], "costs", low=0.0))
+
+
+class FirstCosts(ReadsCosts):
+    """It takes the first costs for those of the rows that are left."""
+
+    name = "first-costs"
+
+    def row_terms(self, data, params):
+        return None if params["costs"] is None else RowTerms(params["costs"][: len(data.counts)])
+
+
 FAULTS = (
+    (checks.check_values_by_row, FirstCosts, "with costs by row, .*: check_weights does not hold"),
     (checks.check_declaration, Capitals, "lower-case"),
     (checks.check_declaration, NoSummary, "summary needs to be one line"),
     (checks.check_declaration, Undocumented, "C has no doc"),

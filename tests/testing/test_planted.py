@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from faulty_objectives import ReadsCosts
 from faulty_problems import Descent, Net, Ridge, net_task, ridge_task
 from planted_engines import PLANTED_ENGINES, Sweeps
 from planted_objectives import PLANTED_COMPOSITES, PLANTED_OBJECTIVES
@@ -202,6 +203,12 @@ def test_engines_of_other_problems_pass(solver, objectives):
     check_solver(solver, objectives)
 
 
+@pytest.mark.parametrize("given", [{}, {"costs": 1.0 + np.arange(36.0) % 5}])
+def test_values_by_row_go_with_their_rows(given):
+    check_objective(ReadsCosts(**given))
+    check_solver("cd", [ReadsCosts(**given)])
+
+
 class InALine(PlainBlocks):
     """Blocks are added one after the other."""
 
@@ -225,6 +232,15 @@ class TakesArrays(PlainBlocks):
         return cls(X, y)
 
 
+class HalfMultipliers(Sweeps):
+    """Its point is the optimum, and hands in half of the multipliers that belong there."""
+
+    name = "half-multipliers"
+
+    def report(self, form, column, beta, w, b):
+        return super().report(form, column, 0.5 * beta, w, b)
+
+
 class AnyOption(Sweeps):
     """Options are taken as they come."""
 
@@ -244,6 +260,11 @@ class Undocumented(Gaussian):
 OTHER_CLAUSES = (
     (check_blocks, InALine, "source_adds_up_in_pairs does not hold: reduced adds up 7 blocks as"),
     (check_blocks, TakesArrays, "source_leaves_arrays_alone does not hold: .* return None for them"),
+    (
+        check_engine,
+        HalfMultipliers,
+        "solver_reaches_the_optimum does not hold: .* so beta or sigma of its point are wrong",
+    ),
     (check_engine, AnyOption, "solver_declares_options does not hold: check_options accepts no_such_option"),
     (check_kernel, Undocumented, "kernel_declares_parameters does not hold: parameter width has no doc"),
 )

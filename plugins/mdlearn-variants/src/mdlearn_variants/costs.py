@@ -33,7 +33,9 @@ def label_costs(name, value):
 
 COSTS = {
     "class_costs": Setting(None, "a number >= 0 for each label, as a mapping; a label left out has 1", label_costs),
-    "costs": Setting(None, "a number >= 0 for each row of X; None: 1", row_costs),
+    "costs": Setting(
+        None, "a number >= 0 for each row of X; None: 1", row_costs, by_row=lambda n: 0.5 + np.arange(n) % 3
+    ),
 }
 """Declared costs of mistakes."""
 

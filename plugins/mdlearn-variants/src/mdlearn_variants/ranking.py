@@ -98,7 +98,12 @@ class RankSVM(mdlearn.Objective):
     formula = "1/2 |w|^2 + C sum over y_i > y_j of max(0, 1 - (f_i - f_j))"
     parameters: ClassVar = {
         "C": Parameter(1.0, "weight of the summed loss"),
-        "query": Setting(None, "a number for each row of X; rows of different ones are not compared", numbers),
+        "query": Setting(
+            None,
+            "a number for each row of X; rows of different ones are not compared",
+            numbers,
+            lambda n: np.arange(n) % 3,
+        ),
     }
     default_bias = "none"
     kernels = False
