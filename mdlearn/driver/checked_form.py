@@ -15,7 +15,7 @@ from mdlearn.errors import came, faulty
 from mdlearn.forms.answer_faults import Fault, floats_answer_fault, number_answer_fault, solution_answer_fault
 from mdlearn.forms.column import Column
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.margin import BIASES, MarginForm
+from mdlearn.forms.margin import BIASES, MarginForm, check_bounded_in_bias
 from mdlearn.forms.problem import Form, Problem, Several
 from mdlearn.forms.proof import Solution
 from mdlearn.model.task import task_of
@@ -47,7 +47,10 @@ def check_features(task: Objective, features: Any, data: Data) -> None:
 
 
 def check_form(task: Objective, form: Form, data: Data) -> None:
-    """Check the form that a foreign objective wrote for a fit; FaultyPlugin says what is wrong with it."""
+    """Check the form that a foreign objective wrote for a fit; FaultyPlugin says what is wrong with it.
+
+    ValueError where its parameters leave a free bias without an optimum.
+    """
     own = type(task)
     if own.form is not Objective.form or own.problem is not Objective.problem:
         fault = _fault_of_checked_form(form) or (
@@ -56,6 +59,10 @@ def check_form(task: Objective, form: Form, data: Data) -> None:
         if fault:
             method = "form" if own.problem is Objective.problem else "problem"
             raise faulty(task, "objective", method, fault)
+    if (
+        isinstance(form, MarginForm) and form.ridge > 0
+    ):  # without, coefficients can do the same, and others look at both
+        check_bounded_in_bias(form.bias, form.columns)
 
 
 def check_form_solutions(task: Objective, solutions: Sequence[Any], form: Form, data: Data, one_each: bool) -> None:

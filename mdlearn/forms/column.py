@@ -235,9 +235,9 @@ class Column:
     def unbounded_in_bias(self) -> bool:
         """Whether a free bias alone takes the objective down without end: the mean gains more than the loss costs.
 
-        A variance holds margins of both signs, but not residuals, which a bias moves all alike.
+        A variance holds margins of both signs, but not residuals nor margins of one sign, which a bias moves all alike.
         """
-        if self.mean == 0 or (self.variance > 0 and self.offset is None):
+        if self.mean == 0 or (self.variance > 0 and self.y.min() < self.y.max()):
             return False
         gain, towards = self.mean * abs(self.label_mean), np.sign(self.label_mean)
         cost = float(self.caps[np.multiply.outer(self.sides, towards * self.y) < 0].sum())

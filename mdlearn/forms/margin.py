@@ -51,11 +51,11 @@ SORTED_KNOTS, SAMPLED_KNOTS = 4096, 100
 
 
 def check_bounded_in_bias(bias: str, columns: Iterable[Column]) -> None:
-    """Raise ValueError where a free bias alone takes the objective of a regression down without end."""
+    """Raise ValueError where a free bias alone takes the objective of a column down without end."""
     if bias == "free" and any(one.unbounded_in_bias for one in columns):
         raise ValueError(
-            "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "
-            "outweighs the loss of large ones; lower its weight, raise that of the loss or use bias='regularized'"
+            "with bias='free' the objective is unbounded below: the mean of the margins (or residuals) outweighs the "
+            "loss of large ones; lower its weight, raise that of the loss or use bias='regularized'"
         )
 
 

@@ -87,8 +87,7 @@ def make_first_passes(
     columns = [one.averaged for one in form.columns]
     for column in columns:
         call_with_error_notes(task, "objective", "check_column", filled, column, call.bias)
-    if summary.level is not None:
-        check_bounded_in_bias(call.bias, columns)
+    check_bounded_in_bias(call.bias, columns)
     return StreamedProblem(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
 
 

@@ -160,6 +160,30 @@ def test_a_free_bias_that_takes_the_objective_down_without_end(case):
         assert (min(far) < -0.01) == falls
 
 
+@pytest.mark.parametrize(("C", "falls"), [(0.02, True), (0.3, False)])
+def test_a_variance_does_not_hold_margins_of_one_sign(C, falls):
+    """A bias moves all of them alike, so that the loss alone can hold the mean; of both signs it is another matter."""
+    rows = Column(np.ones(4), COUNTS[1:], 2.0, 0.5, (HingeTerm(C, side=-1, threshold=1.0),))
+    assert rows.unbounded_in_bias == falls
+    assert (rows.distribution_value(np.full(4, 1e9)) < rows.at_zero - 0.01) == falls
+
+
+def test_a_form_of_a_plugin_whose_mean_outweighs_its_loss_is_refused():
+    class Pulled(mdlearn.Objective):
+        name = "pulled"
+
+        def terms(self, params, total):
+            return Terms(loss=(HingeTerm(1e-3),), mean=1.0)
+
+    X, y = np.random.default_rng(0).standard_normal((20, 2)), np.arange(20) < 5
+    for given in ((X, y), (lambda: iter([(X, y)]), None)):
+        with pytest.raises(
+            ValueError, match="with bias='free' the objective is unbounded below: the mean of the margins"
+        ):
+            mdlearn.fit(Pulled, *given, bias="free")
+        assert mdlearn.fit(Pulled, *given, bias="regularized", tol=1e-2).certificate.converged
+
+
 @pytest.mark.parametrize("base", [HingeTerm, LogisticTerm])
 def test_derived_terms_are_refused(base):
     """Compiled engines do not read what a derived class overrides: without a word they would solve another problem."""

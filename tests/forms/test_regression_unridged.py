@@ -81,7 +81,7 @@ def test_means_that_outweigh_the_loss():
     assert program(X, y, np.ones(50), 1.0, 1e5, 0.2) is None
     with pytest.raises(ValueError, match="without a squared norm the objective is unbounded below"):
         mdlearn.fit(Bare(a=1e5), X, y, bias="none")
-    with pytest.raises(ValueError, match="with bias='free' the objective of this regression is unbounded below"):
+    with pytest.raises(ValueError, match="with bias='free' the objective is unbounded below"):
         mdlearn.fit(Bare(a=1e5), X, y, bias="free")
 
 

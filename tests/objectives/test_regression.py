@@ -148,7 +148,7 @@ def test_ends_of_units():
     low = mdlearn.fit(far, X, y + 1e6, solver="asgd").certificate.lower_bound
     assert low <= mdlearn.fit(far, X, y + 1e6).certificate.objective * (1 + 1e-9)
     assert mdlearn.fit(far, X, y, sample_weight=counts / 7, bias="free").certificate.converged
-    with pytest.raises(ValueError, match="with bias='free' the objective of this regression is unbounded below"):
+    with pytest.raises(ValueError, match="with bias='free' the objective is unbounded below"):
         mdlearn.fit(Tube(C=0.1, a=3.1), X, y, bias="free")
     assert mdlearn.fit(Tube(C=0.1, a=2.9), X, y, bias="free").certificate.converged
 
