@@ -23,15 +23,6 @@ class NearTable:
 class ConjugateTable:
     def __init__(self, near: NearTable, parts: np.ndarray, cap: float, first: float) -> None: ...
 
-def losses(value: Callback, z: np.ndarray, counts: np.ndarray, low: float, high: float, less: float) -> float: ...
-def slopes(
-    slope: Callback, z: np.ndarray, counts: np.ndarray, weight: float, side: int, low: float, high: float,
-    out: np.ndarray,
-) -> None: ...
-def bends(
-    bend: Callback, slope: Callback | None, z: np.ndarray, counts: np.ndarray, weight: float, side: int, low: float,
-    high: float, out: np.ndarray,
-) -> None: ...
 def bound(
     table: SlopeTable, value: Callback, slope: Callback, conjugate: Callback | None, beta: np.ndarray,
     counts: np.ndarray, weight: float, side: int, less: float, near: ConjugateTable | None = None,

@@ -7,7 +7,7 @@ table, and found by the secant method there. A margin near it makes a bound: the
 from libc.math cimport INFINITY, NAN, fabs, isfinite
 from libc.string cimport memcpy
 
-from mdlearn._solvers.callbacks cimport Callback
+from mdlearn._solvers.callbacks cimport Callback, call_for_the_rest
 from mdlearn._solvers.loss_polynomials cimport (
     PLACE_BITS, table_bends, table_conjugates, table_margins, table_slopes, table_values,
 )
@@ -235,14 +235,6 @@ cdef inline Py_ssize_t clipped(const double[::1] z, Py_ssize_t first, double low
     return n
 
 
-cdef inline void call_for_the_rest(Callback function, const double* t, Py_ssize_t n, double* found) noexcept nogil:
-    # Values of the function itself where the table had no number.
-    cdef Py_ssize_t i
-    for i in range(n):
-        if found[i] != found[i]:
-            found[i] = function.function(t[i], function.data)
-
-
 cdef inline void slopes_at(NearTable table, const double* t, Py_ssize_t n, double* found) noexcept nogil:
     table_slopes(t, n, &table.parts[0, 0], table.parts.shape[0], table.low, table.scale, found)
     call_for_the_rest(table.slope, t, n, found)
@@ -322,57 +314,6 @@ cdef double one_bound(SlopeTable table, Callback value, Callback slope, Callback
     # Lower bound of min_t f(t) - s t, from the conjugate where there is one that is finite.
     cdef double found = -conjugate.function(s, conjugate.data) if conjugate is not None else NAN
     return found if isfinite(found) else least(table, value, slope, s)
-
-
-def losses(
-    Callback value not None, const double[::1] z, const double[::1] counts, double low, double high, double less,
-):
-    """Return the sum of counts times f(t) - less, at margins z that are clipped to [low, high]."""
-    cdef Py_ssize_t i
-    cdef double total = 0.0
-    if counts.shape[0] != z.shape[0]:
-        raise ValueError("margins and counts differ in length")
-    with nogil:
-        for i in range(z.shape[0]):
-            total += counts[i] * (value.function(min(max(z[i], low), high), value.data) - less)
-    return total
-
-
-def slopes(
-    Callback slope not None, const double[::1] z, const double[::1] counts, double weight, int side, double low,
-    double high, double[::1] out,
-):
-    """Write multipliers at margins z, clipped to [low, high]: weight times counts times how far f falls to its side."""
-    cdef Py_ssize_t i
-    if counts.shape[0] != z.shape[0] or out.shape[0] != z.shape[0]:
-        raise ValueError("margins, counts and multipliers differ in length")
-    with nogil:
-        for i in range(z.shape[0]):
-            out[i] = weight * counts[i] * max(-side * slope.function(min(max(z[i], low), high), slope.data), 0.0)
-
-
-def bends(
-    Callback bend not None, Callback slope, const double[::1] z, const double[::1] counts, double weight, int side,
-    double low, double high, double[::1] out,
-):
-    """Write second derivatives at margins z, clipped to [low, high]; those of the other side are 0, told by `slope`.
-
-    Without `slope` the loss has no other side.
-    """
-    cdef Py_ssize_t i
-    cdef double t, fall
-    cdef bint two = slope is not None
-    if counts.shape[0] != z.shape[0] or out.shape[0] != z.shape[0]:
-        raise ValueError("margins, counts and second derivatives differ in length")
-    with nogil:
-        for i in range(z.shape[0]):
-            t = min(max(z[i], low), high)
-            if two:
-                fall = slope.function(t, slope.data)
-                if not (fall <= 0.0 if side > 0 else fall > 0.0):
-                    out[i] = 0.0
-                    continue
-            out[i] = weight * counts[i] * max(bend.function(t, bend.data), 0.0)
 
 
 def bound(

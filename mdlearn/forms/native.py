@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn._solvers import native_losses
+from mdlearn._solvers import callbacks, native_losses
 from mdlearn._solvers.callbacks import Callback, evaluate
 from mdlearn.data.rows.rows import steps
 from mdlearn.numerics.lazy_property import kept
@@ -136,7 +136,7 @@ class NativeSums:
         low, high = self._side_margins(side)
         z, less = np.ascontiguousarray(z), self._value_shift(side)
         parts = steps(z.shape[0], MARGINS_PER_CALL)
-        return sum(native_losses.losses(self.value, z[part], counts[part], low, high, less) for part in parts)
+        return sum(callbacks.losses(self.value, z[part], counts[part], low, high, less) for part in parts)
 
     def estimated_losses(self, z: np.ndarray, counts: np.ndarray, side: int) -> float:
         """Return `losses` but for some digits, without a call of the loss at margins near 0."""
@@ -151,7 +151,7 @@ class NativeSums:
             self.near.multipliers(z, counts, weight, side, *self.domain, most, out)
             return out
         for part in steps(z.shape[0], MARGINS_PER_CALL):
-            native_losses.slopes(self.slope, z[part], counts[part], weight, side, *self.domain, out[part])
+            callbacks.slopes(self.slope, z[part], counts[part], weight, side, *self.domain, out[part])
         return out
 
     def curvatures(self, z: np.ndarray, counts: np.ndarray, weight: float, side: int) -> np.ndarray:
@@ -161,7 +161,7 @@ class NativeSums:
             self.near.bends(z, counts, weight, side, slope is not None, *self.domain, out)
             return out
         for part in steps(z.shape[0], MARGINS_PER_CALL):
-            native_losses.bends(self.bend, slope, z[part], counts[part], weight, side, *self.domain, out[part])
+            callbacks.bends(self.bend, slope, z[part], counts[part], weight, side, *self.domain, out[part])
         return out
 
     def bound(

@@ -12,7 +12,7 @@ import pytest
 from scipy import LowLevelCallable
 from scipy.special import expit, xlog1py, xlogy
 
-from mdlearn._solvers import native_losses
+from mdlearn._solvers import callbacks, native_losses
 from mdlearn.forms import native
 from mdlearn.forms.given import GivenLoss
 from mdlearn.forms.native import NativeFunction
@@ -200,11 +200,11 @@ def test_a_table_without_room_is_refused():
 def test_lengths_that_differ_are_refused(loss):
     sums, two, three = loss("logistic").sums, np.ones(2), np.ones(3)
     calls = [
-        lambda: native_losses.losses(sums.value, three, two, -1.0, 1.0, 0.0),
-        lambda: native_losses.slopes(sums.slope, three, two, 1.0, 1, -1.0, 1.0, np.ones(3)),
-        lambda: native_losses.slopes(sums.slope, three, three, 1.0, 1, -1.0, 1.0, np.ones(2)),
-        lambda: native_losses.bends(sums.bend, None, three, two, 1.0, 1, -1.0, 1.0, np.ones(3)),
-        lambda: native_losses.bends(sums.bend, None, three, three, 1.0, 1, -1.0, 1.0, np.ones(2)),
+        lambda: callbacks.losses(sums.value, three, two, -1.0, 1.0, 0.0),
+        lambda: callbacks.slopes(sums.slope, three, two, 1.0, 1, -1.0, 1.0, np.ones(3)),
+        lambda: callbacks.slopes(sums.slope, three, three, 1.0, 1, -1.0, 1.0, np.ones(2)),
+        lambda: callbacks.bends(sums.bend, None, three, two, 1.0, 1, -1.0, 1.0, np.ones(3)),
+        lambda: callbacks.bends(sums.bend, None, three, three, 1.0, 1, -1.0, 1.0, np.ones(2)),
         lambda: native_losses.bound(sums.table, sums.value, sums.slope, None, three, two, 1.0, 1, 0.0),
         lambda: native_losses.estimate(sums.table, sums.value, sums.slope, three, two, 1.0, 1, 0.0),
         lambda: sums.near.losses(three, two, -1.0, 1.0, 0.0),
