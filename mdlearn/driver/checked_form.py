@@ -20,7 +20,7 @@ from mdlearn.forms.problem import Form, Problem, Several
 from mdlearn.forms.proof import Solution
 from mdlearn.model.task import task_of
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration import declared_loss_fault
+from mdlearn.objectives.declaration.declared import declared_loss_fault
 
 FEATURES = "LinearFeatures or KernelFeatures"
 """What a form and the checks of it call features."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -18,7 +17,7 @@ from mdlearn.forms.margin import Column, MarginForm, columns_of_classes
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution, Start, ZeroProof
 from mdlearn.forms.row_terms import RowTerms
-from mdlearn.objectives.declaration import (
+from mdlearn.objectives.declaration.declared import (
     FIT_ARGUMENTS,
     Parameter,
     Setting,
@@ -29,6 +28,7 @@ from mdlearn.objectives.declaration import (
     one_of,
     validate_declared_values,
 )
+from mdlearn.objectives.declaration.grids import grid_of_loss_weight
 
 __all__ = ["FIT_ARGUMENTS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
 
@@ -125,16 +125,7 @@ class Objective:
         ValueError
             When there is nothing to choose.
         """
-        for name in ("C", "nu", "lam"):
-            parameter = self.parameters.get(name)
-            if name in self.given or not isinstance(parameter, Parameter):
-                continue
-            middle = self.resolve(total)[name]
-            values = [(middle if 0 < middle < math.inf else 1.0) * 10.0**k for k in range(-3, 4)]
-            return {name: [value for value in values if parameter.low <= value <= parameter.high]}
-        raise ValueError(
-            f"objective {self.name!r} has no default grid for what is left open; give grid={{name: values}}"
-        )
+        return grid_of_loss_weight(self, total)
 
     def complete(self, params: dict[str, Any], data: Data) -> dict[str, Any]:
         """Return resolved parameters with the defaults that depend on the rows filled in; here: as they are.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.objectives.base import Objective, Parameter, Terms
-from mdlearn.objectives.declaration import VARIANCE_RATIOS
+from mdlearn.objectives.declaration.grids import VARIANCE_RATIOS
 
 
 def least_squares_loss(weight: float) -> tuple[HingeTerm, ...]:

@@ -17,7 +17,7 @@ from mdlearn.data.validation import Data, check_weights
 from mdlearn.driver.limits import LimitShortfall
 from mdlearn.forms.proof import Certificate
 from mdlearn.numerics.memory import CACHE_BYTES, available_bytes
-from mdlearn.objectives.declaration import declared_grid
+from mdlearn.objectives.declaration.grids import declared_grid
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.fits import solve_path
 from mdlearn.selection.paths.grid import Asked, checked_grid_points, equal_grid_points

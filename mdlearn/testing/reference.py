@@ -23,7 +23,7 @@ from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Parameter, Setting
-from mdlearn.objectives.declaration import resolve_declared_parameters
+from mdlearn.objectives.declaration.declared import resolve_declared_parameters
 from mdlearn.plugins.registry import find, registered_objective_with
 from mdlearn.testing.require import require
 

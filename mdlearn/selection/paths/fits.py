@@ -19,7 +19,7 @@ from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Start, State, starts_of
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration import declared_grid
+from mdlearn.objectives.declaration.grids import declared_grid
 from mdlearn.selection.paths.grid import GridRoute, checked_grid_points, equal_grid_points, grid_term_weights
 from mdlearn.selection.paths.path import Path
 from mdlearn.selection.progress_bar import ProgressBar

@@ -1,9 +1,9 @@
-"""Declaration of an objective: its parameters, weights relative to C m, and the check of its terms."""
+"""Parameters and terms that an objective declares, weights relative to C m, and the check of all these."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,6 @@ FIT_ARGUMENTS = frozenset(
 )
 WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
 """Ways of several classes that an objective can declare."""
-VARIANCE_RATIOS = (0.0, *(2.0**k for k in range(-10, 1, 2)))
-"""Weights of a margin variance in default grids, in units of C m: only there do they act."""
 BEYOND_FLOAT64 = "terms whose weights are beyond the range of float64"
 """What is wrong with terms that parameters and weights of rows lead to, and not the objective."""
 
@@ -402,14 +400,6 @@ def resolve_declared_parameters(task: Any, total: float, data: Data | None = Non
 def complete_declared_parameters(task: Any, params: dict[str, Any], data: Data) -> dict[str, Any]:
     """Declared parameters of an objective with the defaults that depend on the rows; errors as above."""
     return _declared_parameters_from(task, "complete", params, data)
-
-
-def declared_grid(task: Any, total: float) -> Any:
-    """Return the grid that an objective declares for rows of weight `total`; FaultyPlugin for what is none."""
-    grid = call_with_error_notes(task, "objective", "grid", total)
-    if not isinstance(grid, (Mapping, Sequence)) or isinstance(grid, str):
-        raise faulty(task, "objective", "grid", f"returned {came(grid)}, a mapping or a sequence of them is needed")
-    return grid
 
 
 def _declared_parameters_from(task: Any, method: str, *given: Any) -> dict[str, Any]:

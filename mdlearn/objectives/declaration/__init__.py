@@ -1,0 +1,1 @@
+"""Declaration of an objective: its parameters, terms and grids, with the check of what a class declares."""
