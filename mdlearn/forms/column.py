@@ -277,16 +277,6 @@ class Column:
             value += t.estimated_value(there, own) if estimated else t.value(there, own)
         return value
 
-    def growth_of_margin(self, least: float, slack: float) -> float:
-        """Factor by which the smallest margin of a point reaches thresholds of hinges, as all do then; else 1."""
-        factor = 1.0
-        for term in self.terms:
-            if term.side > 0 and term.threshold > 0 and term.weight > 0:
-                if not 1.0 - slack < least / term.threshold < 1.0:
-                    return 1.0
-                factor = max(factor, term.threshold / least)
-        return factor
-
     def slopes(self, scores: np.ndarray) -> np.ndarray:
         """Multipliers of all terms at scores y f, shape (T, m)."""
         z = self.margins(scores)

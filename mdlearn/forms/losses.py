@@ -244,6 +244,17 @@ def loss_term_table(terms: Iterable[Term]) -> np.ndarray:
     return np.array(numbers).reshape(-1, 6)
 
 
+def growth_to_thresholds(terms: Iterable[Term], least: float, slack: float) -> float:
+    """Factor by which the smallest margin of a point reaches thresholds of hinges, as all do then; else 1."""
+    factor = 1.0
+    for term in terms:
+        if term.side > 0 and term.threshold > 0 and term.weight > 0:
+            if not 1.0 - slack < least / term.threshold < 1.0:
+                return 1.0
+            factor = max(factor, term.threshold / least)
+    return factor
+
+
 def check_loss_terms(terms: Any) -> None:
     """Check that loss terms are of no class derived from the three: compiled engines read numbers, not methods.
 

@@ -14,7 +14,7 @@ from mdlearn._solvers.known_rows import KnownRows, SelectedRows
 from mdlearn._solvers.products import write_symmetric
 from mdlearn.data.features.kernel_rounding import kernel_half_roundings
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.rows.distinct import EqualRows
+from mdlearn.data.rows.distinct import EqualRows, distinct
 from mdlearn.data.rows.rows import Rows, steps
 from mdlearn.numerics.pieces_in_threads import over_pieces
 
@@ -46,6 +46,8 @@ MATRIX_GROWTH = 2
 CHECKED_ROWS, ALONE_SHARE = 64, 1e-4
 """Rows of which a function's values are computed again, and the difference of two values, made in different blocks,
 that may be rounding: float32 sums of 1e5 terms."""
+TYPICAL_ROWS = 64
+"""Distinct rows that tell the typical length of a row where all of them would take as long as many kernel values."""
 
 
 class GramMemory:
@@ -188,6 +190,16 @@ def gram_diagonal(kernel: Kernel, rows: Rows) -> np.ndarray:
         return known
     parts = [rows.take(part) for part in steps(rows.shape[0], THIN)]
     return np.concatenate([np.diagonal(kernel.block(part, part)) for part in parts])
+
+
+def mean_gram_diagonal(kernel: Kernel, rows: Rows, counts: np.ndarray) -> float:
+    """Mean of k(x, x) over rows counted by weight, or over a few distinct ones where all would take long."""
+    squares = cheap_gram_diagonal(kernel, rows)
+    if squares is not None:
+        return float(np.average(squares, weights=counts))
+    found = distinct(rows, counts)
+    some = rows.take(found.where[np.linspace(0, len(found) - 1, min(TYPICAL_ROWS, len(found))).astype(np.intp)])
+    return float(np.diagonal(kernel.block(some, some)).mean())
 
 
 def check_gram_of_function(G: np.ndarray, kernel: Kernel, rows: Rows) -> None:

@@ -25,6 +25,7 @@ from mdlearn.data.features.gram import (
     gram_by_kernel,
     gram_diagonal,
     gram_product,
+    mean_gram_diagonal,
     sum_of_gram_rows,
 )
 from mdlearn.data.features.kernel_rounding import UNIT, kernel_half_roundings, kernel_rounding_deficit, safe_sum
@@ -32,14 +33,12 @@ from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
-from mdlearn.data.rows.distinct import EqualRows, distinct, equal_rows
+from mdlearn.data.rows.distinct import EqualRows, equal_rows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_rows, steps
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.pivoted_cholesky import pivoted_cholesky_of_kernel
 
-SOME_ROWS = 64
-"""Distinct rows that tell the typical length of a row where all of them would take as long as many kernel values."""
 MANY_KNOWN = 0.5
 """Share of the known rows of a Gram matrix that have a coefficient, from which a product with all of them is faster."""
 INDEFINITE_SHARE = 1e-8
@@ -280,16 +279,8 @@ class KernelFeatures:
     def typical_square(self, counts: np.ndarray) -> float:
         """Mean of k(x, x) over rows counted by weight, known before the Gram matrix is; the same for repeated rows."""
         if self._known.typical is None:
-            self._known.typical = self._mean_square(counts)
+            self._known.typical = mean_gram_diagonal(self.kernel, self.rows, counts)
         return self._known.typical
-
-    def _mean_square(self, counts: np.ndarray) -> float:
-        squares = cheap_gram_diagonal(self.kernel, self.rows)
-        if squares is not None:
-            return float(np.average(squares, weights=counts))
-        found = distinct(self.rows, counts)
-        some = self.rows.take(found.where[np.linspace(0, len(found) - 1, min(SOME_ROWS, len(found))).astype(np.intp)])
-        return float(np.diagonal(self.kernel.block(some, some)).mean())
 
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
         """Return alpha' G alpha; `f` is G alpha, where it is known.

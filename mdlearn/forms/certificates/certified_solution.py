@@ -37,6 +37,7 @@ from mdlearn.forms.certificates.rounding import (
     rounding_may_show,
 )
 from mdlearn.forms.certificates.without_ridge import cheap_without_ridge, doubt_without_ridge
+from mdlearn.forms.losses import growth_to_thresholds
 from mdlearn.forms.margin import BIASES, Column, MarginForm, Point
 from mdlearn.forms.proof import AT_REST, Solution, judge
 
@@ -362,7 +363,7 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point, own: bool
     if not missed <= (ROUNDED_SUM * EPS) ** 2 or not np.count_nonzero(coef):
         return None
     proof = Dual(lower, alpha, beta, sums[0])
-    growth = 1.0 if "logistic" in column.kinds else column.growth_of_margin(least, MISSED_BY_ROUNDING)
+    growth = 1.0 if "logistic" in column.kinds else growth_to_thresholds(column.terms, least, MISSED_BY_ROUNDING)
     if growth != 1.0:
         longer, b = growth * coef, growth * intercept
         value, there, _ = primal(form, column, longer, b)

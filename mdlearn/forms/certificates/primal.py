@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from mdlearn.forms.losses import growth_to_thresholds
 from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 
 MISSED_BY_ROUNDING = 1e-9
@@ -77,4 +78,4 @@ def primal_growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> 
     """Factor by which a primal point's margins reach thresholds, missed by a relative `slack` at most; else 1."""
     if not column.level or "logistic" in column.kinds:
         return 1.0  # longer coefficients do not make residuals smaller
-    return column.growth_of_margin(float((z if column.whole else z[column.counts > 0]).min()), slack)
+    return growth_to_thresholds(column.terms, float((z if column.whole else z[column.counts > 0]).min()), slack)

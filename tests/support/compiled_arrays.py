@@ -1,0 +1,47 @@
+"""Arrays of exactly the size that compiled functions need: of M rows, D columns, T terms and K classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+M, D, T, K = 9, 5, 2, 3
+
+
+def one(*shape):
+    """Positive numbers in an array of their own."""
+    return np.random.default_rng(sum(shape)).uniform(0.5, 1.5, shape)
+
+
+def integers(n, below):
+    return np.arange(n, dtype=np.int64) % below
+
+
+def filled(kind=np.float64, index=np.int32):
+    """A CSR matrix (M, D) with two entries in every row, as three arrays."""
+    indices = np.sort(np.array([[i % D, (i + 2) % D] for i in range(M)]), axis=1).ravel().astype(index)
+    return {"data": one(2 * M).astype(kind), "indices": indices, "indptr": np.arange(0, 2 * M + 1, 2, dtype=index)}
+
+
+PATH = {name: one(T, M) for name in ("caps", "softness", "beta", "upper", "s", "xi", "db", "ds", "dxi")}
+BLOCKS = {"starts": np.array([0, 4, 4, M]), "places": np.array([0, 16, 16, 41])}
+TERMS = {"signs": np.ones((M, K), dtype=np.int8), "counts": one(M, K), "terms": one(T, K, 5)}
+PAIRS = {"F": one(M, K), "codes": integers(M, K), "share": one(M)}
+PIECE = {"start": 0, "stop": M}
+RANGE = {"first": 0, "last": M}
+HINGES = {"kinks": one(T, M), "sides": np.ones(T), "caps": one(T, M), "z": one(M)}
+QUADRATIC = {"H": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
+             "high": one(M), "u": np.zeros(M), "e": one(M), "work": one(4, M)}  # fmt: skip
+FACE = {"H": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
+        "high": one(M), "u": np.zeros(M), "e": one(M), "index": integers(M, M), "work": one(2, M)}  # fmt: skip
+FIXED = {"y": np.ones(M), "counts": one(M), "terms": one(3, T)}
+COLUMN = {"y": np.ones(M), "sides": np.ones(T), "kinks": one(T, M), "caps": one(T, M), "softness": one(T, M),
+          "diagonal": one(M), "border": one(M), "omega": 0.5, "beta": np.zeros((T, M)), "S": np.zeros(1)}  # fmt: skip
+CENTRED = {"records": one(T, M, 8), "norm": 0.5, "label_mean": 0.1, "kappa": 0.3, "beta": np.zeros((T, M)),
+           "s": np.zeros(M), "u": np.zeros(D), "keep": np.zeros((T, M), dtype=np.uint8)}  # fmt: skip
+WALK = {"y": np.ones(M), "offset": np.zeros(M), "terms": one(6, T), "u": np.zeros(D + 1 + M),
+        "total": np.zeros(D + 1 + M),
+        "i": integers(20, M), "j": integers(20, M)}  # fmt: skip
+
+ASCENT = {"records": one(M, 8), "order": integers(M, M), "free": integers(M, M)}
+ENVELOPES = {"centre": one(M), "steepness": one(M), "caps": one(M)}
+ROOM = {"square": np.zeros((D, D)), "held": np.zeros((M, D)), "columns": np.zeros((4, M)), "change": np.zeros(M)}
