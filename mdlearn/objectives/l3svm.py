@@ -45,11 +45,6 @@ def _l3svm_landmark_count(name: str, value: Any) -> Any:
     return None if value is None else check_number(value, name, low=1, integer=True)
 
 
-def _l3svm_level_count(name: str, value: Any) -> int:
-    """Check of L3SVM's `n_levels` and `n_restarts`: a number."""
-    return int(check_number(value, name, low=1, integer=True))
-
-
 def _l3svm_landmark_points(name: str, value: Any) -> Any:
     """Check of L3SVM's `centers` and `landmarks`: an array of points, or None."""
     return None if value is None else given_landmarks(value, name, None)
@@ -151,8 +146,8 @@ class L3SVM(Objective):
         "loss": Setting("hinge", "hinge or squared_hinge", one_of("hinge", "squared_hinge")),
         "smoothness": Parameter(0.0, "rho, which pulls coefficients of close clusters together"),
         "membership": Setting("hard", "hard or soft", one_of("hard", "soft")),
-        "n_levels": Setting(1, "fits, each on the support vectors of the one before as landmarks", _l3svm_level_count),
-        "n_restarts": Setting(1, "runs of k-means", _l3svm_level_count),
+        "n_levels": Parameter(1, "fits, each on the support vectors of the last as landmarks", low=1, integer=True),
+        "n_restarts": Parameter(1, "runs of k-means", low=1, integer=True),
     }
 
     def complete(self, params: Settings, data: Data) -> Settings:

@@ -48,7 +48,7 @@ def _declare_params_of_objective(cls: Any, objective: Any) -> None:
         shown = None if name in objective.aliases.values() else _shown_default_of_param(objective, name)
         default = cls.__dict__.get(name, shown)  # of the class's own body, if it has one
         setattr(cls, name, default)
-        told = f"float, default {default:g}" if isinstance(default, (int, float)) else "optional"
+        told = f"{type(default).__name__}, default {default:g}" if isinstance(default, (int, float)) else "optional"
         own += f"{name} : {told}\n    {documents[name]}\n"
     cls.objective, cls.params, cls._own = objective, None, CertifiedEstimator._own
     fixed = {"objective": ClassVar[Any], "params": ClassVar[Any]}  # no longer fields
@@ -62,5 +62,5 @@ def _shown_default_of_param(objective: type[Objective], name: str) -> float | No
     """Default of a declared param where it is a number; None stands for what the objective makes of other values."""
     declared = objective.parameters.get(name)
     if isinstance(declared, Parameter) and not callable(declared.default):
-        return float(declared.default)
+        return declared.fill({}, 0.0)
     return None

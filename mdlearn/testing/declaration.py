@@ -57,18 +57,20 @@ def check_bounds(objective: Any) -> None:
     for name, parameter in task.parameters.items():
         if not isinstance(parameter, Parameter):
             continue
-        low, high = parameter.low, parameter.high
+        low, high, kind = parameter.low, parameter.high, int if parameter.integer else float
         outside = (low if parameter.strict else low - 1.0, high + 1.0)
-        wrong: list[Any] = [math.nan, *(end for end in outside if math.isfinite(end))]
-        for value in [*wrong, *([math.inf] if parameter.finite else []), "text"]:
-            error = TypeError if value == "text" else ValueError
+        wrong: list[Any] = [math.nan, *(kind(end) for end in outside if math.isfinite(end))]
+        wrong += [math.inf] if parameter.finite else []
+        for value in [*wrong, *([1.5] if parameter.integer else []), "text"]:
+            error = ValueError if isinstance(value, kind) else TypeError
             refuse = f"{task.name}: {name}={value!r} is accepted; Parameter.check needs to refuse it"
             message = require_error(error, partial(fit, objective, X, y, **{name: value}), refuse)
             named = name in message or error is TypeError
             require(named, f"{task.name}: the refusal of {name}={value!r} does not name it: {message}")
         for end in (high,) if parameter.strict else (low, high):
             if math.isfinite(end) or (end > 0 and not parameter.finite):
-                require_terms(reference_task(objective, **{name: end}), f" at {name}={end:g}, which its bounds allow")
+                at = f" at {name}={end:g}, which its bounds allow"
+                require_terms(reference_task(objective, **{name: kind(end)}), at)
 
 
 def check_params(objective: Any) -> None:

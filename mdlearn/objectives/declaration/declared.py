@@ -53,6 +53,8 @@ class Parameter:
         Whether infinity is refused.
     strict : bool
         Whether `low` itself is refused.
+    integer : bool
+        Whether only whole numbers are allowed; values and default are then of type int.
     """
 
     default: float | Callable[[dict[str, Any], float], float]
@@ -61,9 +63,10 @@ class Parameter:
     high: float = math.inf
     finite: bool = True
     strict: bool = False
+    integer: bool = False
 
     def check(self, name: str, value: Any) -> float:
-        """Return the value as a float.
+        """Return the value as a float, or as an int where only whole numbers are allowed.
 
         Parameters
         ----------
@@ -81,6 +84,8 @@ class Parameter:
         ValueError, TypeError
             One clear sentence, when it is not allowed.
         """
+        if self.integer:
+            return int(check_number(value, name, low=self.low, high=self.high, strict=self.strict, integer=True))
         high = min(self.high, float(np.finfo(float).max)) if self.finite else self.high
         if self.finite and isinstance(value, float) and math.isinf(value):
             bound = f"{'>' if self.strict else '>='} {self.low:g}"
@@ -102,7 +107,8 @@ class Parameter:
         -------
         float
         """
-        return float(self.default(params, total) if callable(self.default) else self.default)
+        value = self.default(params, total) if callable(self.default) else self.default
+        return self.check("the default", value) if self.integer else float(value)
 
 
 @dataclass(frozen=True)
@@ -283,7 +289,7 @@ def _validate_declared_value(task: Any, name: str, key: str, value: Any) -> Any:
     if not isinstance(value, Relative):
         return parameter.check(key, value)
     before = list(task.parameters)[: list(task.parameters).index(name)]
-    if "C" not in before or not isinstance(parameter, Parameter):
+    if "C" not in before or not isinstance(parameter, Parameter) or parameter.integer:
         raise ValueError(f"{key} of objective {task.name!r} cannot be relative to C m; give a number")
     return value
 

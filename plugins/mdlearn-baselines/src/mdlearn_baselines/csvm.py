@@ -3,8 +3,8 @@
 import math
 from typing import ClassVar
 
-from mdlearn.extend import HingeTerm, Parameter, Setting, Terms
-from mdlearn_baselines.local import OFFSET, Local, LocalMap, count
+from mdlearn.extend import HingeTerm, Parameter, Terms
+from mdlearn_baselines.local import OFFSET, Local, LocalMap
 
 
 class CSVM(Local):
@@ -48,7 +48,7 @@ class CSVM(Local):
     parameters: ClassVar = {
         "lam": Parameter(1.0, "weight of the common w", strict=True),
         "C": Parameter(1.0, "weight of the summed loss"),
-        "n_clusters": Setting(10, "number of clusters", count),
+        "n_clusters": Parameter(10, "number of clusters", low=1, integer=True),
         "offset": OFFSET,
     }
 
@@ -96,7 +96,7 @@ class ClusterSVM(Local):
     formula: ClassVar = "sum_l 1/2 |w_l|^2 + C sum max(0, 1 - z), f(x) = w_l(x) . x"
     parameters: ClassVar = {
         "C": Parameter(1.0, "weight of the summed loss"),
-        "n_clusters": Setting(10, "number of clusters", count),
+        "n_clusters": Parameter(10, "number of clusters", low=1, integer=True),
         "offset": OFFSET,
     }
 

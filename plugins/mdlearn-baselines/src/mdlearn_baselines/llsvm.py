@@ -3,14 +3,10 @@
 from typing import ClassVar
 
 from mdlearn.extend import HingeTerm, Parameter, Setting, Terms, distinct
-from mdlearn_baselines.local import OFFSET, Local, LocalMap, count
+from mdlearn_baselines.local import OFFSET, Local, LocalMap, optional_count
 
 ANCHORS = 100
 """Default number of anchors, where there are so many distinct rows."""
-
-
-def _optional(name, value):
-    return None if value is None else count(name, value)
 
 
 class LLSVM(Local):
@@ -54,8 +50,8 @@ class LLSVM(Local):
     formula: ClassVar = "lam/2 |W|^2 + mean max(0, 1 - z), f(x) = gamma(x)' (W x + b)"
     parameters: ClassVar = {
         "lam": Parameter(1e-3, "weight of the squared norm", strict=True),
-        "n_anchors": Setting(None, "number of anchors, by default min(100, distinct rows)", _optional),
-        "n_nearest": Setting(8, "anchors that a row is coded by", count),
+        "n_anchors": Setting(None, "number of anchors, by default min(100, distinct rows)", optional_count),
+        "n_nearest": Parameter(8, "anchors that a row is coded by", low=1, integer=True),
         "offset": OFFSET,
     }
     number: ClassVar = "n_anchors"

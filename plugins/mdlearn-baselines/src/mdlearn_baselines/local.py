@@ -190,9 +190,9 @@ class LocalMap(FeatureMap):
         return F
 
 
-def count(name: str, value: Any) -> int:
-    """Check of a Setting that is a whole number >= 1."""
-    return int(check_number(value, name, low=1, integer=True))
+def optional_count(name: str, value: Any) -> int | None:
+    """Check of a Setting that is a whole number >= 1, or None."""
+    return None if value is None else int(check_number(value, name, low=1, integer=True))
 
 
 OFFSET = Parameter(1.0, "constant beside x, whose coefficients are the centres' own intercepts; 0: none")

@@ -9,7 +9,7 @@ import numpy as np
 import mdlearn
 from mdlearn.extend import BLOCK_ENTRIES, FeatureMap, Parameter, Setting, check_number, choose, distinct, in_time, steps
 from mdlearn_baselines.latent import LatentFeatures, LatentProblem, scores_of
-from mdlearn_baselines.local import OFFSET, LocalMap, count
+from mdlearn_baselines.local import OFFSET, LocalMap, optional_count
 
 LATENT = 5
 """Default number of latent functions, where there are so many distinct rows."""
@@ -101,10 +101,6 @@ class LatentMap(FeatureMap):
         return cls(d, k, r, p, check_number(values["offset"], "offset", low=0.0))
 
 
-def _optional(name, value):
-    return None if value is None else count(name, value)
-
-
 class ML3(mdlearn.Objective):
     """ML3: every class takes the best mixture of some linear functions, for each row anew.
 
@@ -155,7 +151,9 @@ class ML3(mdlearn.Objective):
     formula = "lam/2 |W|^2 + mean max(0, 1 + f_c - f_y), f_c(x) = max beta' W_c x over beta >= 0, |beta|_p <= 1"
     parameters: ClassVar = {
         "lam": Parameter(1e-3, "weight of the squared norm", strict=True),
-        "n_latent": Setting(None, "number of latent functions per class, by default min(5, distinct rows)", _optional),
+        "n_latent": Setting(
+            None, "number of latent functions per class, by default min(5, distinct rows)", optional_count
+        ),
         "p": Parameter(1.5, "length of beta that is bounded, 1 < p <= 2", low=1.0, high=2.0, strict=True),
         "offset": OFFSET,
     }
