@@ -95,6 +95,10 @@ def test_the_value_is_that_of_the_formula():
     assert model.certificate.converged
 """
 
+OBJECTIVE_USAGE = """\
+In Python: `mdlearn.fit("$objective", X, y)`. `python -m mdlearn objectives` prints its formula and parameters, as its
+class declares them."""
+
 README = """\
 # $distribution
 

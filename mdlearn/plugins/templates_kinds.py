@@ -1,6 +1,6 @@
 """Templates of new plugins by the kind of what they bring: texts with $-placeholders, kind -> text."""
 
-from mdlearn.plugins.templates import OBJECTIVE, VALUE_TEST
+from mdlearn.plugins.templates import OBJECTIVE, OBJECTIVE_USAGE, VALUE_TEST
 
 REGISTERED = '''\
 """$test_summary"""
@@ -346,14 +346,16 @@ MODULES = {
 }
 """Module, its own tests and what these import besides; objectives have the imports of any objective's tests."""
 USAGE = {
-    "objective": """\
-The loss is declared; every engine that can solve it takes it, and certifies what it finds. In Python:
-`mdlearn.fit("$objective", X, y, C=1.0, mu=0.1)`.""",
-    "composite": 'Then, in Python: `mdlearn.fit("$objective", X, y, lam=0.01)`.',
-    "solver": 'Then, in Python: `mdlearn.fit("l2lr", X, y, solver="$objective")`.',
-    "kernel": 'Then, in Python: `mdlearn.fit("ldm", X, y, kernel="$objective", width=2.0)`.',
-    "source": 'Then, in Python: `mdlearn.fit("lsvm", Path("folder"), None)`.',
-    "command": "Then `python -m mdlearn $objective svm --rows 50`.",
+    "objective": OBJECTIVE_USAGE,
+    "composite": OBJECTIVE_USAGE,
+    "solver": """\
+In Python: `mdlearn.fit(objective, X, y, solver="$objective")`, with an objective that it takes.
+`python -m mdlearn solvers` prints its purpose and options, as its class declares them.""",
+    "kernel": """\
+In Python: `mdlearn.fit("ldm", X, y, kernel="$objective")`. `python -m mdlearn kernels` prints its formula and
+parameters, as its class declares them.""",
+    "source": 'In Python: `mdlearn.fit("lsvm", X, None)`, with an X of the kind that its method `given` knows.',
+    "command": "`python -m mdlearn $objective --help` prints its arguments, as its class declares them.",
     "estimator": "In scikit-learn: `from $module.estimator import $estimator`.",
 }
 SUMMARIES = {
@@ -362,3 +364,4 @@ SUMMARIES = {
     "source": "The source is registered, gives all rows in every pass, and a fit over it is that of the rows.",
     "command": "The command is registered, prints what it says, and tells what is wrong in one line.",
 }
+"""Last lines of a README by kind: nothing in them is of the example, so that they hold when its author changes it."""

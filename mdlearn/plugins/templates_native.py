@@ -1,6 +1,6 @@
 """Templates of a new plugin's files with a native, compiled loss: path -> text with $-placeholders."""
 
-from mdlearn.plugins.templates import HOOK, PYPROJECT, TESTS
+from mdlearn.plugins.templates import HOOK, OBJECTIVE_USAGE, PYPROJECT, TESTS
 
 SETUP = '''\
 """The compiled part; everything else is declared in pyproject.toml."""
@@ -102,7 +102,7 @@ def test_the_value_is_that_of_the_formula(solver):
     assert model.certificate.converged
 """
 
-README = """\
+README = f"""\
 # $distribution
 
 A plugin for mdlearn with a compiled loss: the objective `$objective`. It is an example to start from. The functions in
@@ -117,13 +117,7 @@ python -m mdlearn plugins
 pytest
 ```
 
-Then, in Python:
-
-```python
-import mdlearn
-
-model = mdlearn.fit("$objective", X, y, C=1.0, h=0.5)
-```
+{OBJECTIVE_USAGE}
 """
 
 NATIVE_FILES = {

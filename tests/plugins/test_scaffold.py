@@ -14,6 +14,7 @@ import mdlearn
 from mdlearn.cli import main
 from mdlearn.plugins.registry import registry
 from mdlearn.plugins.scaffold import new_plugin
+from mdlearn.plugins.scaffold_files import FILE_KINDS
 from mdlearn.testing import CHECKS
 
 
@@ -118,6 +119,17 @@ def test_names_of_every_kind(tmp_path, kind, capsys):
     if taken:
         assert main(["new-plugin", f"mdlearn-{taken}", "--kind", kind, "--dir", str(tmp_path)]) == 1
         assert f" {'objective' if kind == 'composite' else kind} {taken!r}, which exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [*FILE_KINDS, "native"])
+def test_a_readme_repeats_nothing_that_an_author_will_change(tmp_path, kind):
+    """No value of a parameter or option, no argument, no name of the example's: commands print what classes declare."""
+    native = kind == "native"
+    text = (new_plugin("own", tmp_path, native, "objective" if native else kind) / "README.md").read_text()
+    assert not re.search(r"\w=-?[\d.]|\blam\b|\bmu\b|\bwidth\b|Path\(", text)
+    assert not set(re.findall(r"--\w+", text)) - {"--help"}
+    printed = {"solver": "solvers", "kernel": "kernels", "command": "own --help"}.get(kind, "objectives")
+    assert f"`python -m mdlearn {printed}`" in text or kind == "source"
 
 
 def test_kinds_that_cannot_be(tmp_path, capsys):
