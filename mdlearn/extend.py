@@ -47,7 +47,7 @@ from mdlearn.model.task import Task
 from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
-from mdlearn.output_files import check_folder, replace_file
+from mdlearn.output_files import OutputFile, check_folder, replace_file
 from mdlearn.plotting.style import MARKERS, add_legend, curve_style
 from mdlearn.plugins.command import Command, UsageError
 from mdlearn.plugins.hookspecs import API, hookimpl
@@ -91,6 +91,7 @@ __all__ = [
     "NativeFunction",
     "NormTerm",
     "Objective",
+    "OutputFile",
     "Parameter",
     "Point",
     "Portion",

@@ -28,18 +28,46 @@ Content = bytes | Callable[[IO[bytes]], object]
 
 
 class OutputFile:
-    """Output file that a command is going to write.
+    """Output file that a command is going to write: never over what it reads, over another file only when forced.
 
-    `reads`: files that the command reads; `replaces`: replaces(path) tells whether an existing file is an older one of
-    the same kind; `force`: whether any other existing file is overwritten, too; `streams`: whether a device or a pipe
-    will do; it is written to as it is. Raises ValueError for a file that the command reads, or that exists and is of
-    another kind. Raises OSError when no file can be put there.
+    Make one before the work, so that a path that cannot be is told before it, and `write` it afterwards.
+
+    Parameters
+    ----------
+    path : str or path
+        Where it goes, as the user gave it.
+    reads : path, or iterable of paths
+        Files that the command reads: none of them is written to, with `force` neither, whatever name or link leads
+        there.
+    replaces : callable, optional
+        replaces(path) tells whether an existing file is an older one of the same kind, which is overwritten without
+        `force`. Default: none is.
+    force : bool, default False
+        Whether an existing file is overwritten; the argument that `mdlearn.extend.add_force` adds. An empty file always
+        is: it holds nothing to keep.
+    streams : bool, default False
+        Whether a device or a pipe will do; it is written to as it is.
+
+    Raises
+    ------
+    ValueError
+        For a file that the command reads, or that exists and is not to be overwritten: one sentence.
+    OSError
+        When no file can be put there.
+
+    Examples
+    --------
+    In the method `run` of a command::
+
+        out = OutputFile(given.output, reads=[given.data], force=given.force)
+        scores = ...  # the work
+        out.write("\\n".join(map(str, scores)).encode())
     """
 
     def __init__(
         self,
         path: Path,
-        reads: Iterable[Path] = (),
+        reads: Path | Iterable[Path] = (),
         replaces: Callable[[str], bool] | None = None,
         force: bool = False,
         streams: bool = False,
@@ -51,7 +79,7 @@ class OutputFile:
         target = output_file_target(self.path)
         if not os.path.exists(target):
             return
-        for read in reads:
+        for read in [reads] if isinstance(reads, (str, os.PathLike)) else reads:
             if os.path.exists(read) and os.path.samefile(read, target):
                 same = self.path == os.fspath(read)
                 what = "a file that is read" if same else f"another name of {os.fspath(read)}, which is read"
@@ -60,7 +88,18 @@ class OutputFile:
             raise ValueError(f"{self.path} exists already; give another path, or --force to overwrite it")
 
     def write(self, content: Content) -> None:
-        """Write the file, as a whole or not at all; OSError when that fails."""
+        """Write the file, as a whole or not at all.
+
+        Parameters
+        ----------
+        content : bytes or callable
+            The content, or a function that writes it to the open binary file that it is called with.
+
+        Raises
+        ------
+        OSError
+            When that fails; an older file of that name is as it was.
+        """
         if self._streams:
             with open(self.path, "wb") as file:
                 _write_output_file(file, content)

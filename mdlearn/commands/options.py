@@ -10,7 +10,10 @@ SETTING_WORDS = {"true": True, "false": False, "none": None}
 
 
 def add_force(one: argparse.ArgumentParser, what: str) -> None:
-    """Add the argument `--force` to a command: overwrite `what`; files that the command reads are never written to."""
+    """Add the argument `--force` to a command, and say in its help that it overwrites `what`.
+
+    `mdlearn.extend.OutputFile` does what that help says, and needs ``force=given.force`` for it.
+    """
     one.add_argument("--force", action="store_true", help=f"overwrite {what}; never what the command reads")
 
 

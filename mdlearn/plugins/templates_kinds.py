@@ -255,48 +255,71 @@ def test_conformance(tmp_path):
 """
 
 COMMAND = '''\
-"""The command $objective for mdlearn: it fits an objective to random classes, and tells the certified gap."""
+"""The command $objective for mdlearn: it fits an objective to the rows of a file, and writes their margins."""
 
 import mdlearn
-from mdlearn.extend import positive_integer
+from mdlearn.extend import OutputFile, ReadingOptions, add_force, read_for_fit
 
 requires_api = 1
 
 
 class $cls(mdlearn.Command):
-    """Print objective and gap of a fit to two normal distributions."""
+    """Write the margins of the rows of a file, and print the certified gap of the fit."""
 
     name = "$objective"
-    summary = "fit an objective to random classes, and tell the certified gap"
+    summary = "fit an objective to the rows of a file, and write their margins"
 
     def add_arguments(self, parser):
         parser.add_argument("objective", help="name of an objective; python -m mdlearn objectives lists them")
-        parser.add_argument("--rows", type=positive_integer, default=100, help="number of rows (default: 100)")
+        parser.add_argument("data", help="CSV or svmlight file")
+        parser.add_argument("--output", required=True, metavar="FILE", help="file of the margins, a line for each row")
+        add_force(parser, "FILE if it exists")
 
     def run(self, given):
-        X, y = mdlearn.datasets.two_gaussians(given.rows, random_state=0)
-        certificate = mdlearn.fit(given.objective, X, y).certificate
-        print(f"{certificate.objective:.6g}, gap {certificate.gap:.1e}")
-        return 0 if certificate.converged else 1
+        # Before the work: a file that exists is refused without --force, and the one that is read with it, too.
+        out = OutputFile(given.output, reads=[given.data], force=given.force)
+        table = read_for_fit(given.data, ReadingOptions())
+        model = mdlearn.fit(given.objective, table.X, table.y)
+        out.write("".join(f"{margin:.6g}\\n" for margin in model.margins(table.X, table.y)).encode())
+        print(f"{given.output}: {len(table.y)} margins, gap {model.certificate.gap:.1e}")
+        return 0 if model.certificate.converged else 1
 '''
 
 COMMAND_TEST = """
-def run(*given):
-    return subprocess.run([sys.executable, "-m", "mdlearn", "$objective", *given], capture_output=True, text=True)
+X, y = mdlearn.datasets.two_gaussians(50, random_state=0)
 
 
-def test_it_prints_objective_and_gap():
-    done = run("svm", "--rows", "50")
+@pytest.fixture
+def run(tmp_path):
+    np.savetxt(tmp_path / "rows.csv", np.column_stack([X, y]), delimiter=",")
+
+    def run(*given):
+        command = [sys.executable, "-m", "mdlearn", "$objective", *given]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    return run
+
+
+def test_it_writes_margins(run, tmp_path):
+    done = run("svm", "rows.csv", "--output", "margins.txt")
     assert done.returncode == 0, done.stderr
-    X, y = mdlearn.datasets.two_gaussians(50, random_state=0)
-    certificate = mdlearn.fit("svm", X, y).certificate
-    assert done.stdout == f"{certificate.objective:.6g}, gap {certificate.gap:.1e}\\n"
+    assert done.stdout.startswith("margins.txt: 50 margins, gap ")
+    assert np.loadtxt(tmp_path / "margins.txt") == pytest.approx(mdlearn.fit("svm", X, y).margins(X, y), rel=1e-5)
 
 
-def test_wrong_names_are_one_line():
-    done = run("no-such-objective")
-    assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr.count("\\n") == 1 and "no-such-objective" in done.stderr
+def test_what_is_wrong_is_one_line(run, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    rows = (tmp_path / "rows.csv").read_text()
+    for words, *given in (
+        ("no-such-objective", "no-such-objective", "rows.csv", "--output", "new.txt"),
+        ("mine.txt exists already", "svm", "rows.csv", "--output", "mine.txt"),
+        ("rows.csv is a file that is read", "svm", "rows.csv", "--output", "rows.csv", "--force"),
+    ):
+        done = run(*given)
+        assert done.returncode == 1 and done.stdout == ""
+        assert done.stderr.count("\\n") == 1 and words in done.stderr
+    assert (tmp_path / "mine.txt").read_text() == "mine" and (tmp_path / "rows.csv").read_text() == rows
+    assert run("svm", "rows.csv", "--output", "mine.txt", "--force").returncode == 0
 """
 
 ESTIMATOR = '''\
@@ -342,7 +365,7 @@ MODULES = {
     "solver": (SOLVER, SOLVER_TEST, CHECKED + "solver\n"),
     "kernel": (KERNEL_MODULE, KERNEL_TEST, CHECKED + "kernel\n"),
     "source": (SOURCE_MODULE, SOURCE_TEST, CHECKED + "source\n\nfrom $module import mdlearn_sources\n"),
-    "command": (COMMAND, COMMAND_TEST, ""),
+    "command": (COMMAND, COMMAND_TEST, "import numpy as np\nimport pytest\n"),
 }
 """Module, its own tests and what these import besides; objectives have the imports of any objective's tests."""
 USAGE = {
@@ -358,10 +381,10 @@ parameters, as its class declares them.""",
     "command": "`python -m mdlearn $objective --help` prints its arguments, as its class declares them.",
     "estimator": "In scikit-learn: `from $module.estimator import $estimator`.",
 }
+"""Last lines of a README by kind: nothing in them is of the example, so that they hold when its author changes it."""
 SUMMARIES = {
     "solver": "The solver is registered, keeps every promise of a solver, and reaches the optimum.",
     "kernel": "The kernel is registered, keeps every promise of a kernel, and has the values of its formula.",
     "source": "The source is registered, gives all rows in every pass, and a fit over it is that of the rows.",
-    "command": "The command is registered, prints what it says, and tells what is wrong in one line.",
+    "command": "The command is registered, writes what it says, and tells what is wrong in one line.",
 }
-"""Last lines of a README by kind: nothing in them is of the example, so that they hold when its author changes it."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from textwrap import dedent
 
+import numpy as np
 import pytest
+from documents import EXAMPLES
 from plugin_cases import Site
 
 import mdlearn
 from mdlearn.cli import main
+from mdlearn.extend import OutputFile
 
 PLUGIN = """
     import mdlearn
@@ -75,6 +79,37 @@ def test_its_errors_are_one_line(site, capsys):
     assert stopped.value.code == 2
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("usage: ") and lines[-1].endswith("count: error: too many")
+
+
+def test_the_example_of_the_documents(site, tmp_path, monkeypatch, capsys):
+    """It writes what it says, over another file only when forced, and over what it reads with no option and name."""
+    site.add("margins-command", EXAMPLES["command"])
+    monkeypatch.chdir(tmp_path)
+    X, y = mdlearn.datasets.two_gaussians(30, random_state=0)
+    np.savetxt("rows.csv", np.column_stack([X, y]), delimiter=",")
+    rows = (tmp_path / "rows.csv").read_bytes()
+    (tmp_path / "link.csv").hardlink_to(tmp_path / "rows.csv")
+    (tmp_path / "mine.txt").write_text("mine")
+    wanted = mdlearn.fit("ldm", X, y).margins(X, y)
+    assert main(["margins", "rows.csv", "--output", "new.txt"]) == 0
+    assert np.loadtxt("new.txt") == pytest.approx(wanted, rel=1e-5)
+    assert main(["margins", "rows.csv", "--output", "mine.txt"]) == 1
+    told = "error: mine.txt exists already; give another path, or --force to overwrite it\n"
+    assert capsys.readouterr() == ("", told) and (tmp_path / "mine.txt").read_text() == "mine"
+    assert main(["margins", "rows.csv", "--output", "mine.txt", "--force"]) == 0
+    for name, what in (("rows.csv", "a file that is read"), ("link.csv", "another name of rows.csv, which is read")):
+        for force in ([], ["--force"]):
+            assert main(["margins", "rows.csv", "--output", name, *force]) == 1
+            assert capsys.readouterr().err == f"error: {name} is {what}; give another path\n"
+    assert (tmp_path / "rows.csv").read_bytes() == rows
+
+
+@pytest.mark.parametrize("reads", ["rows.csv", Path("rows.csv"), ["rows.csv"]])
+def test_one_file_that_is_read_needs_no_list(tmp_path, monkeypatch, reads):
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("1,0")
+    with pytest.raises(ValueError, match=r"^rows\.csv is a file that is read; give another path$"):
+        OutputFile("rows.csv", reads, force=True)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def test_all_are_here():
         "blocks",
         "kernel",
         "strings",  # tests/data/test_object_rows.py
+        "command",  # test_plugin_commands.py
         "estimator",
     }
 

@@ -52,7 +52,7 @@ WRONG = {
     "solver": ("form.features.expand(alpha) - w", "form.features.expand(alpha) + w"),
     "kernel": ('/ params["width"]', '* params["width"]'),
     "source": ("sorted(X.glob", "sorted(X.parent.glob"),
-    "command": (":.6g}, gap", ":.5g}, gap"),
+    "command": ("reads=[given.data], ", ""),
 }
 """For every kind beside an objective, a mistake in what is written, which the tests that are written find."""
 

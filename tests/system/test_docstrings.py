@@ -27,6 +27,7 @@ FOR_PLUGINS = {
     "mdlearn.forms.margin": ("Point",),
     "mdlearn.data.features.feature_map": ("FeatureMap",),
     "mdlearn.solvers.base": ("Claim", "Report"),
+    "mdlearn.output_files": ("OutputFile",),
 }
 """Names that docs/plugins.md uses beside those of the package itself."""
 WRITTEN = {
