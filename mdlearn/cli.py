@@ -12,7 +12,7 @@ from mdlearn.commands.fitting import FitCommand
 from mdlearn.commands.listings import LISTINGS
 from mdlearn.commands.predicting import PredictCommand
 from mdlearn.commands.studies import CompareCommand, DemoCommand
-from mdlearn.errors import ErrorNotes, came, faulty, note_origin
+from mdlearn.errors import ErrorNotes, came, faulty, is_foreign, is_raised_by, note_origin
 from mdlearn.plugins.command import Command, UsageError
 from mdlearn.plugins.registry import registered_commands
 
@@ -68,6 +68,10 @@ def _run_cli_command(words: Sequence[str], program: str) -> int:
     except MemoryError as error:
         return _print_cli_error(str(error) or "there is not enough memory for these data")
     except (ImportError, TypeError, ValueError) as error:
+        if is_foreign(command) and not is_raised_by(error, command):
+            note_origin(error, command, "command", "run")
+            if isinstance(error, TypeError):  # nothing that the user gave: the author needs the place
+                raise
         return _print_cli_error(" ".join([str(error), *getattr(error, "__notes__", ())]))
     except Exception as error:
         note_origin(error, command, "command", "run")

@@ -147,6 +147,23 @@ def note_origin(error: BaseException, one: Any, kind: str, method: str) -> None:
     add_error_note(error, f"{classes[0].__name__}.{method}: {title}{hook}")
 
 
+def is_raised_by(error: BaseException, one: Any) -> bool:
+    """Whether a `raise` statement of mdlearn's, or of the package of foreign code, made an error that came out of it.
+
+    Such an error is a sentence for the user; one that Python or another package raises is not.
+    """
+    from dis import opname
+
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    root, own = trace.tb_frame.f_globals.get("__name__", "").partition(".")[0], _class_in_error(one).__mro__
+    at = opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
+    return at == "RAISE_VARARGS" and root in {"mdlearn", *map(_foreign_root_in_error, own)}
+
+
 def add_error_note(error: BaseException, where: str) -> None:
     """Add to an error a line that says where it was raised, unless one does already."""
     if not any(note.startswith(NOTE_BEGINNING) for note in getattr(error, "__notes__", ())):

@@ -63,6 +63,8 @@ class Command:
         UsageError
             Arguments contradict each other; the exit code is 2.
         OSError, MemoryError, ImportError, TypeError, ValueError
-            What is wrong with files or values: one line on standard error, and the exit code is 1.
+            What is wrong with files or values: one line on standard error, and the exit code is 1. Where no ``raise``
+            of the command's package or of mdlearn made the error, the line names command and plugin, and a TypeError
+            keeps its traceback: it is a fault of the command.
         """
         raise NotImplementedError(f"command {self.name!r} needs a method run(given)")

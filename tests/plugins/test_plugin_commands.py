@@ -112,6 +112,49 @@ def test_one_file_that_is_read_needs_no_list(tmp_path, monkeypatch, reads):
         OutputFile("rows.csv", reads, force=True)
 
 
+FAULTS = {
+    "len(3)": "object of type 'int' has no len()",
+    "import json; json.dumps({1, 2})": "Object of type set is not JSON serializable",
+    "mdlearn.fit('svm')": "fit() missing 2 required positional arguments: 'X' and 'y'",
+}
+"""Mistakes in a command, by Python, by a `raise` of another package, and in a call of mdlearn's: TypeErrors."""
+NOTE = "(raised in Odd.run: command 'odd' of odd-words 1.0, hook mdlearn_commands)"
+
+
+def odd(body):
+    return (
+        "import mdlearn\nclass Odd(mdlearn.Command):\n    name, summary = 'odd', ''\n"
+        f"    def run(self, given):\n        {body}\n"
+        "@mdlearn.hookimpl\ndef mdlearn_commands():\n    return [Odd]\n"
+    )
+
+
+@pytest.mark.parametrize("body", FAULTS)
+def test_a_mistake_keeps_its_traceback_and_names_command_and_plugin(site, body):
+    site.add("odd-words", odd(body))
+    with pytest.raises(TypeError) as raised:
+        main(["odd"])
+    assert str(raised.value) == FAULTS[body] and raised.value.__notes__ == [NOTE]
+    assert any(str(entry.path).endswith("odd_words.py") for entry in raised.traceback)
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("raise TypeError('rows are needed')", "rows are needed"),
+        ("raise ValueError('rows are needed') from KeyError(3)", "rows are needed"),
+        ("mdlearn.fit('svm', [[0.0], [1.0]], [0, 1], C='x')", "C needs to be a number >= 0; got 'x'"),
+        ("int('two')", f"invalid literal for int() with base 10: 'two' {NOTE}"),
+        ("import no_such_module", f"No module named 'no_such_module' {NOTE}"),
+    ],
+)
+def test_what_is_wrong_with_values_is_one_line(site, capsys, body, line):
+    """One that is no sentence of the plugin's or of mdlearn's names both."""
+    site.add("odd-words", odd(body))
+    assert main(["odd"]) == 1
+    assert capsys.readouterr() == ("", f"error: {line}\n")
+
+
 @pytest.mark.parametrize(
     ("body", "fault"),
     [

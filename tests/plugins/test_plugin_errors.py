@@ -349,7 +349,7 @@ def test_an_error_inside_a_command(others, capsys):
 
 
 def test_a_command_says_what_is_wrong_with_values_in_its_own_words(others, capsys):
-    others(command="(_ for _ in ()).throw(ValueError('no such file'))")
+    others(command="exec('raise ValueError(\"no such file\")')")
     assert main(["speak"]) == 1
     assert capsys.readouterr().err == "error: no such file\n"
 
