@@ -26,7 +26,12 @@ from mdlearn.errors import (
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective
 from mdlearn.plugins import hookspecs
 from mdlearn.plugins.command import BUILT_IN
-from mdlearn.plugins.discovery import DISABLE, disabled_distributions, plugin_entry_points
+from mdlearn.plugins.discovery import (
+    DISABLE,
+    disabled_distributions,
+    normalized_distribution_name,
+    plugin_entry_points,
+)
 from mdlearn.plugins.loading import KINDS, LoadedPlugin, load_plugin
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.solvers.base import Solver
@@ -181,16 +186,35 @@ def registered_commands() -> dict[str, Any]:
     return _once().commands
 
 
-def list_plugins() -> list[PluginRecord]:
+def list_plugins(distribution: str | None = None) -> list[PluginRecord]:
     """List the installed plugins of the registry, sorted by distribution: what each provides and what is wrong.
+
+    Parameters
+    ----------
+    distribution : str, optional
+        Name of the one to list, spelt as package indexes allow. Default: all.
 
     Returns
     -------
     list of PluginRecord
-        distribution, version, entry, objectives, solvers, kernels, sources, state ("ok", "error", "conflict",
-        "disabled"), error, commands. What is built in is not among them.
+        One per entry point: distribution, version, entry, objectives, solvers, kernels, sources, state ("ok", "error",
+        "conflict", "disabled"), error, commands. What is built in is not among them.
+
+    Raises
+    ------
+    ValueError
+        When no plugin of that name is installed.
     """
-    return list(registry().records)
+    records = registry().records
+    if distribution is None:
+        return list(records)
+    asked = normalized_distribution_name(distribution)
+    found = [one for one in records if normalized_distribution_name(one.distribution) == asked]
+    if not found:
+        names = list(dict.fromkeys(one.distribution for one in records))
+        hint = did_you_mean(distribution, names)
+        raise ValueError(f"plugin {distribution!r} is not installed; installed: {', '.join(names) or 'none'}{hint}")
+    return found
 
 
 def find(kind: str, given: Any) -> Any:

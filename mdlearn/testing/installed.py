@@ -18,11 +18,12 @@ from typing import Any
 from mdlearn.data.validation import check_number
 from mdlearn.errors import PluginWarning
 from mdlearn.plugins.loading import plugin_error_line
+from mdlearn.plugins.records import PluginRecord
 from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.testing.checks import CHECKS
-from mdlearn.testing.kernels import check_kernel
-from mdlearn.testing.solvers import check_solver
-from mdlearn.testing.sources import check_source
+from mdlearn.testing.kernels import KERNEL_CLAUSES, check_kernel
+from mdlearn.testing.solvers import SOLVER_CLAUSES, check_solver, solver_claims_what_it_takes, solver_declares_options
+from mdlearn.testing.sources import check_source, source_leaves_arrays_alone
 
 SECONDS_PER_NAME = 600.0
 """Wall seconds that the checks of one installed name may take by default."""
@@ -44,8 +45,8 @@ class CheckOutcome:
         With its version.
     kind, name : str
         Such as "objective" and "odm"; "plugin" and the entry point for one that could not be loaded whole.
-    held : int
-        Clauses of the contract that hold.
+    clauses : tuple of str
+        Names of the clauses of the contract that hold; none for a plugin that is disabled.
     faults : tuple of str
         One sentence for each that does not.
     """
@@ -53,25 +54,32 @@ class CheckOutcome:
     distribution: str
     kind: str
     name: str
-    held: int
-    faults: tuple[str, ...]
+    clauses: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        outcome = "; ".join(self.faults) or f"{self.held} of {self.held} hold"
+        # The first word of a clause's name is its kind, or "check".
+        told = ", ".join(clause.partition("_")[2].replace("_", " ") for clause in self.clauses)
+        number = len(self.clauses)
+        held = f"{number} clauses hold: {told}" if number > 1 else f"1 clause holds: {told}"
+        outcome = "; ".join(self.faults) or (held if self.clauses else "disabled")
         return f"{self.distribution}: {self.kind} {self.name}: {outcome}"
 
 
-def check_installed(time_limit: float = SECONDS_PER_NAME) -> Iterator[CheckOutcome]:
+def check_installed(time_limit: float = SECONDS_PER_NAME, distribution: str | None = None) -> Iterator[CheckOutcome]:
     """Check everything that installed plugins bring, in the order of `mdlearn.list_plugins`.
 
     Objectives pass all of `mdlearn.testing.CHECKS`, a solver `check_solver`, a kernel `check_kernel`, both with their
     defaults. Of a source only the class is there: it leaves plain arrays alone. A command declares its arguments. Each
-    name has a process of its own: one that hangs, crashes or ends Python is a fault of that name alone.
+    name has a process of its own: one that hangs, crashes or ends Python is a fault of that name alone. A plugin that
+    is disabled is told, and no fault.
 
     Parameters
     ----------
     time_limit : float, default 600
         Wall seconds that one name may take, > 0.
+    distribution : str, optional
+        Name of the plugin to check, as for `mdlearn.list_plugins`. Default: all.
 
     Returns
     -------
@@ -81,25 +89,25 @@ def check_installed(time_limit: float = SECONDS_PER_NAME) -> Iterator[CheckOutco
     Raises
     ------
     ValueError, TypeError
-        For another time limit.
+        For another time limit, or a plugin that is not installed.
     """
     time_limit = check_number(time_limit, "time_limit", low=0.0, strict=True)
-    return _installed_outcomes(time_limit)
+    return _installed_outcomes(time_limit, list_plugins(distribution))
 
 
-def _installed_outcomes(time_limit: float) -> Iterator[CheckOutcome]:
-    """Outcomes of the checks of all that is installed."""
-    for record in list_plugins():
+def _installed_outcomes(time_limit: float, records: Sequence[PluginRecord]) -> Iterator[CheckOutcome]:
+    """Outcomes of the checks of what installed plugins bring."""
+    for record in records:
         title = f"{record.distribution} {record.version}"
         if record.state != "ok":
-            yield CheckOutcome(title, "plugin", record.entry, 0, (record.error or record.state,))
-        for kind in CLAUSES:
+            yield CheckOutcome(title, "plugin", record.entry, faults=(record.error,) if record.error else ())
+        for kind in CHECKS_BY_KIND:
             for name in getattr(record, kind + "s"):
                 yield CheckOutcome(title, kind, name, *_installed_outcome_by_process(kind, name, time_limit))
 
 
-def _installed_outcome_by_process(kind: str, name: str, time_limit: float) -> tuple[int, tuple[str, ...]]:
-    """Number of clauses that hold for an installed name, and its faults, found out by another process."""
+def _installed_outcome_by_process(kind: str, name: str, time_limit: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Clauses that hold for an installed name, and its faults, found out by another process."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         call = (
@@ -120,54 +128,61 @@ def _installed_outcome_by_process(kind: str, name: str, time_limit: float) -> tu
                 timeout=time_limit + SECONDS_TO_EXIT_BY_ITSELF,
             )
         except subprocess.TimeoutExpired:
-            return 0, (slow,)
+            return (), (slow,)
         if answer.is_file():
             held, faults = json.loads(answer.read_text(encoding="utf-8"))
-            return held, tuple(faults)
+            return tuple(held), tuple(faults)
     if done.stderr.startswith("Timeout (") or "\nTimeout (" in done.stderr:
         at = CLAUSE_AT_LIMIT.search(done.stderr)
-        return 0, (slow + (f" in {at[1]}" if at else ""),)
+        return (), (slow + (f" in {at[1]}" if at else ""),)
     last = (done.stderr.strip().splitlines() or ["without a word"])[-1]
-    return 0, (f"the process of its checks ended with status {done.returncode} ({last})",)
+    return (), (f"the process of its checks ended with status {done.returncode} ({last})",)
 
 
 def check_installed_name(kind: str, name: str, answer: str) -> None:
-    """Check one installed name, and write to the file `answer` how many clauses hold and what is wrong."""
-    clauses = CLAUSES[kind]
+    """Check one installed name, and write to the file `answer` which clauses hold and what is wrong."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)
-        faults = [fault for clause in clauses if (fault := _installed_fault(clause, name))]
-    Path(answer).write_text(json.dumps([len(clauses) - len(faults), faults]), encoding="utf-8")
+        found = [(check, _installed_fault(check, name)) for check in CHECKS_BY_KIND[kind]]
+    held = [one.__name__ for check, fault in found if fault is None for one in CLAUSES.get(check, (check,))]
+    faults = [fault for _, fault in found if fault is not None]
+    Path(answer).write_text(json.dumps([held, faults]), encoding="utf-8")
 
 
-def _installed_fault(clause: Callable[[str], None], name: str) -> str | None:
-    """Fault of an installed part in one clause: text of the error and its notes; None where it holds.
+def _installed_fault(check: Callable[[str], None], name: str) -> str | None:
+    """Fault of an installed part in one check: text of the error and its notes; None where it holds.
 
     Warnings of fits are no faults.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            clause(name)
+            check(name)
     except KeyboardInterrupt:
         raise
     except Exception as error:
-        return " ".join([f"{clause.__name__}: {plugin_error_line(error)}", *getattr(error, "__notes__", ())])
+        return " ".join([f"{check.__name__}: {plugin_error_line(error)}", *getattr(error, "__notes__", ())])
     return None
 
 
-def check_command_arguments(name: str) -> None:
+def command_declares_arguments(name: str) -> None:
     """Check that the arguments of an installed command are declared and can be shown."""
     parser: Any = argparse.ArgumentParser(prog=name, exit_on_error=False)
     registry().commands[name]().add_arguments(parser)
     assert parser.format_help()
 
 
-CLAUSES: dict[str, Sequence[Callable[[str], None]]] = {
+CHECKS_BY_KIND: dict[str, Sequence[Callable[[str], None]]] = {
     "objective": CHECKS,
     "solver": (check_solver,),
     "kernel": (check_kernel,),
     "source": (check_source,),
-    "command": (check_command_arguments,),
+    "command": (command_declares_arguments,),
 }
 """Checks of what an installed plugin brings, by kind."""
+CLAUSES: dict[Callable[..., None], Sequence[Callable[..., None]]] = {
+    check_solver: (solver_declares_options, solver_claims_what_it_takes, *SOLVER_CLAUSES),
+    check_kernel: KERNEL_CLAUSES,
+    check_source: (source_leaves_arrays_alone,),  # all that it asks of a class
+}
+"""Clauses that a check of an installed name goes through, where these are several; else it is one itself."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
+from documents import PLUGINS
+from planted_sources import Gaussian, PlainBlocks
 from plugin_cases import GOOD, Site, offering
 
 from mdlearn.cli import main
-from mdlearn.testing import CHECKS
+from mdlearn.plugins.discovery import DISABLE
+from mdlearn.testing import CHECKS, check_kernel, check_solver, check_source, kernels, solvers, sources
+from mdlearn.testing.installed import CLAUSES
 
 FAULTY = """
     import numpy as np
@@ -64,6 +71,17 @@ FAULTY = """
     def mdlearn_sources():
         return [Greedy]
 """
+WORDS = """
+    import mdlearn
+
+    class Words(mdlearn.Command):
+        name = "words"
+        summary = "count words"
+
+    @mdlearn.hookimpl
+    def mdlearn_commands():
+        return [Words]
+"""
 
 
 @pytest.fixture
@@ -71,16 +89,60 @@ def site(tmp_path, monkeypatch):
     return Site(tmp_path, monkeypatch)
 
 
+def named(clauses):
+    names = (clause.__name__.split("_", 1)[1].replace("_", " ") for clause in clauses)
+    return f"{len(clauses)} clauses hold: {', '.join(names)}"
+
+
 @pytest.mark.slow
-def test_what_holds(site, capsys):
+def test_what_holds(site, capsys, monkeypatch):
+    """The lines of the documents: clauses by name, and a plugin that is disabled is no fault."""
     site.add("good-plugin", GOOD)
+    site.add("switched.off", FAULTY)
+    monkeypatch.setenv(DISABLE, "switched.off")
     assert main(["plugins", "--check"]) == 0
     out, err = capsys.readouterr()
-    assert out.splitlines() == [
-        f"good-plugin 1.0: objective mean_hinge: {len(CHECKS)} of {len(CHECKS)} hold",
-        "good-plugin 1.0: solver renamed: 1 of 1 hold",
-    ]
+    objective, rest = out.split("\n", 1)
+    assert objective == f"good-plugin 1.0: objective mean_hinge: {named(CHECKS)}"
+    assert rest == re.search(r"<!-- checked -->\n```\n(.*?)```\n", PLUGINS, re.DOTALL).group(1)
     assert err == "everything holds\n"
+
+
+def test_one_plugin_by_name(site, capsys, monkeypatch):
+    site.add("ending-plugin", ENDS)
+    site.add("My.Words", WORDS)
+    site.add("switched-off", FAULTY)
+    monkeypatch.setenv(DISABLE, "switched-off")
+    assert main(["plugins", "my-words", "--check"]) == 0
+    told = "My.Words 1.0: command words: 1 clause holds: declares arguments\n"
+    assert capsys.readouterr() == (told, "everything holds\n")
+    assert main(["plugins", "switched-off", "--check"]) == 0
+    assert capsys.readouterr() == ("switched-off 1.0: plugin main: disabled\n", "nothing was checked\n")
+    assert main(["plugins", "my-words"]) == 0
+    assert capsys.readouterr() == ("My.Words 1.0: commands words; ok\n", "")
+    assert main(["plugins", "my-words", "--json"]) == 0
+    assert [one["distribution"] for one in json.loads(capsys.readouterr().out)] == ["My.Words"]
+    for more in ([], ["--check"]):
+        assert main(["plugins", "my-word", *more]) == 1
+        known = "ending-plugin, My.Words, switched-off; did you mean 'My.Words'?"
+        assert capsys.readouterr() == ("", f"error: plugin 'my-word' is not installed; installed: {known}\n")
+
+
+def test_nothing_installed_is_checked(site, capsys):
+    assert main(["plugins", "--check"]) == 0
+    assert capsys.readouterr() == ("", "nothing was checked\n")
+
+
+def test_clauses_that_are_named_are_those_that_a_check_goes_through(monkeypatch):
+    gone = []
+    for module in (kernels, solvers, sources):
+        monkeypatch.setattr(module, "require_clauses", lambda title, clauses, *subject: gone.extend(clauses))
+    subjects = {check_solver: "newton", check_kernel: Gaussian, check_source: PlainBlocks}
+    assert subjects.keys() == CLAUSES.keys()
+    for check, subject in subjects.items():
+        gone.clear()
+        check(subject)
+        assert tuple(gone) == tuple(CLAUSES[check])
 
 
 def test_what_does_not(site, capsys):
@@ -152,7 +214,7 @@ def test_what_ends_python_is_a_fault_of_its_own(site, capsys):
     assert main(["plugins", "--check"]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "ending-plugin 1.0: kernel leaves: the process of its checks ended with status 3 (without a word)",
-        "ending-plugin 1.0: kernel right: 1 of 1 hold",
+        f"ending-plugin 1.0: kernel right: {named(kernels.KERNEL_CLAUSES)}",
     ]
 
 
