@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mdlearn.forms.proof import Certificate
     from mdlearn.model.model import Model
     from mdlearn.objectives.base import Objective
-    from mdlearn.objectives.declaration.declared import relative
+    from mdlearn.objectives.declaration.relative import relative
     from mdlearn.plugins.command import Command
     from mdlearn.plugins.hookspecs import hookimpl
     from mdlearn.plugins.model_files import load
@@ -42,7 +42,7 @@ _LAZY = {
     "mdlearn.forms.proof": ("Certificate",),
     "mdlearn.model.model": ("Model",),
     "mdlearn.objectives.base": ("Objective",),
-    "mdlearn.objectives.declaration.declared": ("relative",),
+    "mdlearn.objectives.declaration.relative": ("relative",),
     "mdlearn.plugins.command": ("Command",),
     "mdlearn.plugins.hookspecs": ("hookimpl",),
     "mdlearn.plugins.model_files": ("load",),

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.objectives.base import Objective, Parameter, Terms
-from mdlearn.objectives.declaration.declared import declared_number
 from mdlearn.objectives.declaration.grids import VARIANCE_RATIOS
+from mdlearn.objectives.declaration.relative import declared_number
 
 
 def _default_ldm_lambda1(params: dict[str, Any], total: float) -> float:

@@ -24,6 +24,7 @@ from mdlearn.errors import (
 from mdlearn.forms.losses import Term, Terms
 from mdlearn.forms.penalised.coefficient_terms import coefficient_terms_fault
 from mdlearn.forms.row_terms import RowTerms
+from mdlearn.objectives.declaration.relative import Relative
 
 FIT_ARGUMENTS = frozenset(
     "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
@@ -179,56 +180,6 @@ def one_of(*names: str, other: str = "") -> Callable[[str, Any], str]:
         return value
 
     return allowed
-
-
-@dataclass(frozen=True, order=True)
-class Relative:
-    """Declared weight of `ratio` times C m, where m is the sum of the weights of the rows that are fitted."""
-
-    ratio: float
-
-    def __repr__(self) -> str:
-        return f"relative({self.ratio:g})" if float(f"{self.ratio:g}") == self.ratio else f"relative({self.ratio!r})"
-
-    def of(self, C: float, total: float) -> float:
-        """The weight for this C and m."""
-        return self.ratio * C * total
-
-
-def relative(ratio: float) -> Relative:
-    """Declare a weight of an objective relative to C m, in `fit`, in any grid and as a parameter of estimators.
-
-    m is the sum of the weights of the rows that are fitted: in cross-validation, of the training rows of each fold. The
-    variance of margins acts only where its weight is comparable with C m.
-
-    Parameters
-    ----------
-    ratio : float
-        >= 0 and finite.
-
-    Returns
-    -------
-    Relative
-        Equal and ordered by its ratio; models hold the number that it stands for.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For anything but such a number.
-
-    Examples
-    --------
-    >>> import mdlearn
-    >>> X, y = mdlearn.datasets.two_gaussians(200, random_state=0)
-    >>> mdlearn.fit("ldm", X, y, C=10, lambda1=mdlearn.relative(1 / 256)).params["lambda1"]
-    7.8125
-    """
-    return Relative(float(check_number(ratio, "ratio", low=0.0, high=1.7e308)))
-
-
-def declared_number(value: Any, C: float, total: float) -> Any:
-    """Return a declared weight as a number: itself, or what one relative to C m stands for."""
-    return value.of(C, total) if isinstance(value, Relative) else value
 
 
 def validate_declared_values(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
