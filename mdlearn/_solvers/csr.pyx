@@ -99,6 +99,29 @@ def squares(
             out[i] = total
 
 
+def row_squares(
+    const real_t[::1] data, const index_t[::1] indptr, double[::1] out, Py_ssize_t first, Py_ssize_t last,
+):
+    """Write the squared length of every row first <= i < last, and return their sum."""
+    cdef Py_ssize_t i, j, start, stop
+    cdef double total = 0.0, one, a, b, c, d
+    check_csr(data.shape[0], data.shape[0], indptr, out.shape[0], first, last)
+    with nogil:
+        for i in range(first, last):
+            start, stop, a, b, c, d = indptr[i], indptr[i + 1], 0.0, 0.0, 0.0, 0.0
+            for j in range(start, stop - 3, 4):
+                a += <double> data[j] * data[j]
+                b += <double> data[j + 1] * data[j + 1]
+                c += <double> data[j + 2] * data[j + 2]
+                d += <double> data[j + 3] * data[j + 3]
+            for j in range(stop - (stop - start) % 4, stop):
+                a += <double> data[j] * data[j]
+            one = (a + b) + (c + d)
+            out[i] = one
+            total += one
+    return total
+
+
 def column_squares(
     const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] v,
     double[::1] out, Py_ssize_t first, Py_ssize_t last,

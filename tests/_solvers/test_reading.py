@@ -7,10 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from mdlearn._solvers import reading
+from mdlearn._solvers import csr, reading
 from mdlearn.data.labels import check_labels
 from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 
 DTYPES = ("?", "int8", "uint8", "int32", "int64", "uint64", "float16", "float32", "float64", ">i4", ">f8")
@@ -73,4 +75,36 @@ def test_the_check_of_small_rows_keeps_their_squared_lengths(wrong, monkeypatch)
     assert (found == DenseRows(X).squares()).all() and not found.flags.writeable
     X[7, 1] = wrong
     with pytest.raises(ValueError, match="row 7, column 1"):
+        check_rows(X)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -np.inf, 2e140, 1e200])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_check_of_csr_rows_keeps_their_squared_lengths(wrong, dtype, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((20, 9)).astype(dtype)
+    X[X < 0.3] = 0.0
+    X[3] = 0.0
+    given = sp.csr_matrix(X)
+    rows = check_rows(given)
+    with monkeypatch.context() as patched:
+        patched.setattr(csr, "row_squares", None)  # no second pass
+        found = rows.squares()
+    np.testing.assert_allclose(found, DenseRows(X.astype(float)).squares(), rtol=1e-15)
+    assert (CsrRows(given).squares() == found).all()
+    found[:] = 0.0
+    assert rows.squares().any(), "that was a copy"
+    if dtype is np.float64 or not np.isfinite(wrong):
+        given[7, 1] = wrong
+        with pytest.raises(ValueError, match="row 7, column 1"):
+            check_rows(given)
+
+
+def test_the_check_of_a_large_array_keeps_squared_lengths_of_its_parts(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((1200, 500))
+    rows = check_rows(X)
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "row_squares", None)
+        np.testing.assert_allclose(rows.squares(), np.square(X).sum(axis=1), rtol=1e-13)
+    X[1100, 7] = np.nan
+    with pytest.raises(ValueError, match="row 1100, column 7"):
         check_rows(X)

@@ -271,6 +271,8 @@ CASES = {
                                                   "z": one(M), "out": one(D), **RANGE}),
     "csr.gather": (csr.gather, {"X": one(M, D), "indptr": np.zeros(M + 1, dtype=np.int32), "data": one(M * D),
                                 "indices": np.zeros(M * D, dtype=np.int32)}),
+    "csr.row_squares": (csr.row_squares, {k: v for k, v in filled(np.float32, np.int64).items() if k != "indices"}
+                        | {"out": one(M), **RANGE}),
     "csr.squares": (csr.squares, {**filled(np.float32), "weights": one(D), "out": one(M), **RANGE}),
     "dual_descent.dense": (visit_dense, {"X": one(M, D), "w": one(D + 1), **ASCENT}),
     "dual_descent.sparse": (visit_csr, {**filled(), "w": one(D + 1), **ASCENT}),

@@ -48,7 +48,7 @@ def check_rows(X: Any, what: str = "X") -> Rows:
         raise ValueError(f"{what} has 0 rows; give at least one")
     if rows.shape[1] == 0:
         raise ValueError(f"{what} has 0 columns; give at least one feature")
-    if isinstance(rows, DenseRows) and rows.small_by_squares(LARGEST_ENTRY):
+    if rows.small_by_squares(LARGEST_ENTRY):
         return rows
     largest = rows.largest()
     if not np.isfinite(largest):

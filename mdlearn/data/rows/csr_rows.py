@@ -112,8 +112,26 @@ class CsrRows(RowsInMemory):
     def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
         """sum_j x_ij^2 / scale_j of every row, float64."""
         assert centre is None, "sparse rows stay where they are"
-        weights = np.ones(self.shape[1]) if scale is None else 1.0 / scale
-        return self._product(kernels.squares, _vector_for_csr_product(weights, self.shape[1]), np.empty(self.shape[0]))
+        out = np.empty(self.shape[0])
+        if scale is not None:
+            return self._product(kernels.squares, _vector_for_csr_product(1.0 / scale, self.shape[1]), out)
+        found: np.ndarray | None = vars(self).get("row_squares")
+        if found is not None:
+            return found.copy()  # who asks may write into it
+        self._write_squares(out)
+        return out
+
+    def small_by_squares(self, most: float) -> bool:
+        squares = np.empty(self.shape[0])
+        small = self._write_squares(squares) <= most * most
+        if small:
+            vars(self)["row_squares"] = squares
+        return small
+
+    def _write_squares(self, out: np.ndarray) -> float:
+        """Write the squared length of every row; return their sum."""
+        A = self.X
+        return sum(kernels.row_squares(A.data, A.indptr, out, rows.start, rows.stop) for rows in self.spans())
 
     def column_squares(self, weights: np.ndarray) -> np.ndarray:
         """sum_i weights_i x_ij^2 of every column, float64."""
@@ -199,9 +217,13 @@ ROOM_OF_COPY = 1.1
 
 
 def share_worth_csr(rows: DenseRows) -> float:
-    """Share of the entries of dense rows that are not 0, in some of them."""
-    some = rows.X[:: max(1, rows.shape[0] // ZEROS_ROWS)]
-    return float(np.count_nonzero(some)) / some.size
+    """Share of the entries of dense rows that are not 0, in some of them; the rows keep it."""
+    found: float | None = vars(rows).get("share_worth_csr")
+    if found is None:
+        some = rows.X[:: max(1, rows.shape[0] // ZEROS_ROWS)]
+        # Of a comparison NumPy counts many entries at once, of numbers one after the other.
+        vars(rows)["share_worth_csr"] = found = float(np.count_nonzero(some != 0)) / some.size
+    return found
 
 
 def worth_csr_copy(rows: DenseRows) -> bool:

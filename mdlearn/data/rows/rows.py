@@ -172,6 +172,13 @@ class Rows(ABC):
             return largest_entry_of_rows(whole)
         return float(np.max([largest_entry_of_rows(self._piece(rows)) for rows in self.spans()]))
 
+    def small_by_squares(self, most: float) -> bool:
+        """Whether the sum of all squares says that every entry is finite and at most `most`; False: it does not.
+
+        One pass finds it, and the squared length of every row, which is kept.
+        """
+        return False
+
     def dot(self, w: np.ndarray) -> np.ndarray:
         """X w in float64, for w of shape (d,) or (d, k)."""
         w = np.asarray(w, dtype=np.float64)
@@ -322,15 +329,13 @@ class DenseRows(RowsInMemory):
         return self.X if self.suits_blas and 0 < m * d <= WHOLE_ENTRIES else super().whole
 
     def small_by_squares(self, most: float) -> bool:
-        """Whether the sum of all squares says that every entry is finite and at most `most`; False: it does not.
-
-        One pass over a small array finds it, and the squared length of every row, which is kept.
-        """
         X = self.X
-        if not (self.suits_blas and X.flags.c_contiguous and X.size <= WHOLE_ENTRIES):
+        if not (self.suits_blas and X.flags.c_contiguous):
             return False
-        squares = np.empty(X.shape[0])
-        small: bool = reading.row_squares(X, squares) <= most * most
+        squares, total = np.empty(X.shape[0]), 0.0
+        for rows in (slice(None),) if X.size <= WHOLE_ENTRIES else self.spans():
+            total += reading.row_squares(X[rows], squares[rows])
+        small = total <= most * most
         if small:
             squares.flags.writeable = False
             vars(self)["row_squares"] = squares
