@@ -130,18 +130,18 @@ def values(
     const double[:, ::1] X, const double[::1] y, const double[::1] counts, const double[:, ::1] caps,
     const double[:, ::1] terms, double total, double variance, double mean, int bias,
     const double[::1] w, double b, const double[::1] own, const double[::1] sigma, double[:, ::1] beta,
-    double[::1] alpha, double[::1] z, double[:, ::1] sums,
+    double[::1] alpha, double[::1] z, double[:, ::1] sums, rows=None,
 ):
     """Make multipliers feasible, and evaluate them and coefficients.
 
     Parameters
     ----------
-    X : (m, d); y, counts, own, sigma : (m,); caps : (T, m); terms : (T, 6); total : sum of the counts; bias : 0 without
+    X : (m, d), or None where `rows` make the products, and w is None; y, counts, own, sigma : (m,); caps : (T, m); terms : (T, 6); total : sum of the counts; bias : 0 without
     one, 1 where it is regularized, 2 where it is free: then without a variance; w, b : coefficients; own : numbers of
     the rows that they are made of; w and own None: those that the multipliers stand for, and so is a regularized b;
     sigma : multipliers of the variance. beta : (T, m), changed in place. Written: alpha : (m,), what the multipliers
     stand for; z : (m,), margins; sums : (3, d), of the rows times alpha, and where w is given, of the rows times `own`,
-    and of the squares of the columns.
+    and of the squares of the columns; (1, d) where X is None.
 
     Returns
     -------
@@ -150,17 +150,21 @@ def values(
         balance a free bias, smallest margin of a row that counts, and mean square of what w (and b) lack to be made of
         `own`, in units of its length times that of the column.
     """
-    cdef Py_ssize_t i, t, m = X.shape[0], d = X.shape[1], n_terms = terms.shape[0]
+    cdef Py_ssize_t i, t, m = y.shape[0], d = sums.shape[1], n_terms = terms.shape[0]
     cdef double kappa = 2.0 * variance / total, lower = 0.0, objective, least = INFINITY, held
     cdef bint given = own is not None
     cdef const double *coef
     if m == 0 or d == 0 or n_terms == 0 or terms.shape[1] != NUMBERS or bias < UNBIASED or bias > FREE:
         raise ValueError("rows, columns or terms are missing")
-    if y.shape[0] != m or counts.shape[0] != m or sigma.shape[0] != m or alpha.shape[0] != m:
+    if X is not None and (X.shape[0] != m or X.shape[1] != d):
+        raise ValueError("rows and numbers of rows or columns differ in length")
+    if X is None and (given or rows is None):
+        raise ValueError("there are no rows for the sums")
+    if counts.shape[0] != m or sigma.shape[0] != m or alpha.shape[0] != m:
         raise ValueError("rows and numbers of rows differ in length")
     if caps.shape[0] != n_terms or beta.shape[0] != n_terms or caps.shape[1] != m or beta.shape[1] != m:
         raise ValueError("multipliers, their caps and the terms do not fit each other")
-    if z.shape[0] != m or sums.shape[0] != 3 or sums.shape[1] != d or given != (w is not None):
+    if z.shape[0] != m or sums.shape[0] != (1 if X is None else 3) or sums.shape[1] != d or given != (w is not None):
         raise ValueError("coefficients and sums do not fit the rows")
     if given and (w.shape[0] != d or own.shape[0] != m):
         raise ValueError("coefficients and what they are made of do not fit the rows")
@@ -185,8 +189,14 @@ def values(
             mdlearn_row_sums(&X[0, 0], m, d, &alpha[0], &own[0], &sums[0, 0], &sums[1, 0], &sums[2, 0])
         else:
             coef, b = &sums[0, 0], sum_of(&alpha[0], m) if bias == REGULARIZED else b
-            mdlearn_row_sum(&X[0, 0], m, d, &alpha[0], &sums[0, 0])
-        mdlearn_row_products(&X[0, 0], m, d, coef, &z[0])
+            if X is None:
+                with gil:
+                    sums.base[0] = rows.adjoint(alpha.base)
+                    z.base[:] = rows.dot(sums.base[0])
+            else:
+                mdlearn_row_sum(&X[0, 0], m, d, &alpha[0], &sums[0, 0])
+        if X is not None:
+            mdlearn_row_products(&X[0, 0], m, d, coef, &z[0])
         for i in range(m):
             z[i] = y[i] * (z[i] + b)
             if counts[i] > 0.0:

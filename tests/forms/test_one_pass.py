@@ -6,10 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from given_losses import SQUARE
 
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates import certified_solution
 from mdlearn.forms.certificates.certified_solution import values_in_one_pass
@@ -93,6 +95,24 @@ def expected(form, column, point):
         value, part = loss_and_bound(term, z, b, c)
         objective, bound = objective + value, bound + part
     return objective, bound, beta, alpha
+
+
+@pytest.mark.parametrize("distribution", [(0.0, 0.0), (0.9, 0.4)])
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_csr_rows_have_the_values_of_dense_ones(loss, bias, distribution):
+    form, column, point = problem(loss, bias, distribution)
+    X = form.features.rows.X
+    same = MarginForm(LinearFeatures(CsrRows(sp.csr_matrix(X))), (column,), bias)
+    point = Point(point.beta, point.sigma)
+    one, other = (values_in_one_pass(form, column, point, own=False) for form in (form, same))
+    assert other.primal[0] == pytest.approx(one.primal[0], rel=1e-14)
+    assert other.proof.lower == pytest.approx(one.proof.lower, rel=1e-13)
+    for found, dense in ((other.z, one.z), (other.primal[1], one.primal[1]), (other.own, one.own)):
+        np.testing.assert_allclose(found, dense, rtol=1e-12, atol=1e-14)
+    assert (
+        values_in_one_pass(same, column, Point(point.beta, point.sigma, one.primal[1], 0.0, one.own), own=True) is None
+    )
 
 
 @pytest.mark.parametrize("distribution", [(0.0, 0.0), (0.0, 0.4), (0.9, 0.4)])

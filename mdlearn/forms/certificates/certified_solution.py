@@ -24,6 +24,7 @@ import numpy as np
 
 from mdlearn._solvers import point_values
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.forms.certificates.dual import Dual, feasible_dual, feasible_variance_dual
 from mdlearn.forms.certificates.primal import MISSED_BY_ROUNDING, improved_primal, primal
 from mdlearn.forms.certificates.representer import EPS, ROUNDED_SUM, representer
@@ -315,9 +316,9 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point, own: bool
     """Values for the certificate of a point's multipliers, and of coefficients; None: this pass cannot tell.
 
     `own`: the coefficients are the point's, with the dual ones that it has; else those that the multipliers stand for.
-    None where rows are no small array by rows, where terms differ from row to row, where coefficients are not those
-    that the dual ones make, and where a free intercept, or one that was moved, may have a better one. Coefficients
-    whose margins just miss a threshold are made longer, as by `improved_primal`.
+    None where rows are neither a small array by rows nor, but for `own`, CSR; where terms differ from row to row, where
+    coefficients are not those that the dual ones make, and where a free intercept, or one that was moved, may have a
+    better one. Coefficients whose margins just miss a threshold are made longer, as by `improved_primal`.
     """
     if form.bias == "free" and (not own or column.kappa > 0 or column.kinds == {"hinge"}):
         return None
@@ -327,15 +328,17 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point, own: bool
     features, terms = form.features, column.table
     if terms is None or type(features) is not LinearFeatures or features.ridge is not None:
         return None
-    rows = features.rows.whole
-    if features.dtype != np.float64 or type(rows) is not np.ndarray or not rows.flags.c_contiguous:
+    if features.dtype != np.float64:
         return None
-    m, d = rows.shape
-    if m > ONE_PASS_ROWS:
-        return None
+    rows, stored, (m, d) = features.rows.whole, None, features.rows.shape
+    if m > ONE_PASS_ROWS or type(rows) is not np.ndarray or not rows.flags.c_contiguous:
+        rows, stored = None, features.rows.without_zeros
+        if own or type(stored) is not CsrRows:
+            return None
     # Copies: the engine may go on writing into its arrays, for the next column.
     coef, alphas = (np.array(point.coef, float), np.array(point.alpha, float)) if own else (None, None)
-    beta, alpha, z, sums = np.array(point.beta, float), np.empty(m), np.empty(m), np.empty((3, d))
+    beta, alpha, z = np.array(point.beta, float), np.empty(m), np.empty(m)
+    sums = np.empty((3 if stored is None else 1, d))
     objective, intercept, lower, least, missed = point_values.values(
         rows,
         np.ascontiguousarray(column.y),
@@ -354,6 +357,7 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point, own: bool
         alpha,
         z,
         sums,
+        stored,
     )
     for (term, counts), b in zip(column.shares, beta):  # what no numbers say
         if term.kind in ("given", "native"):
