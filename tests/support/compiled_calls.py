@@ -296,6 +296,10 @@ CASES = {
                                 "softness": one(M), **ROOM}),
     "face_steps.ascend": (face_steps.ascend, {"L": np.eye(M), "b": np.zeros(M), "p": 2.0 * one(M), "caps": one(M),
                                               "met": one(M, M), "order": integers(M, M)}),
+    "face_steps.step_over_dense": (face_steps.step_over_dense, {
+        "X": one(M, D), "records": one(M, 8), "w": one(D + 1), "kink": 1.0, "border": 1.0, "trace": 1e-9,
+        "M": one(4, 4), "numbers": one(6, 4), "met": one(K, 4),
+        "places": np.zeros(4 + K, dtype=np.int64), "moved": one(D + 1)}),
     "bounded_quadratic.rows": (moving(bounded_quadratic.rows), FACE),
     "bounded_quadratic.system": (moving(bounded_quadratic.system), {**FACE, "A": one(M, M), "sides": one(2, M)}),
     "bounded_quadratic.step": (moving(bounded_quadratic.step), {**FACE, "solved": one(2, M)}),

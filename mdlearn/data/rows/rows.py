@@ -332,9 +332,11 @@ class DenseRows(RowsInMemory):
         X = self.X
         if not (self.suits_blas and X.flags.c_contiguous):
             return False
-        squares, total = np.empty(X.shape[0]), 0.0
-        for rows in (slice(None),) if X.size <= WHOLE_ENTRIES else self.spans():
-            total += reading.row_squares(X[rows], squares[rows])
+        squares = np.empty(X.shape[0])
+        if X.size <= WHOLE_ENTRIES:
+            total = reading.row_squares(X, squares)
+        else:
+            total = sum(reading.row_squares(X[rows], squares[rows]) for rows in self.spans())
         small = total <= most * most
         if small:
             squares.flags.writeable = False

@@ -24,6 +24,7 @@ from mdlearn.solvers.hybrid.face import (
     VariedFaceStep,
     price_of_face_step,
     price_of_varied_face_step,
+    step_over_few_dense_rows,
     takes_variance_along,
 )
 from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnQuadratic
@@ -358,9 +359,11 @@ class HybridDescent:
     def _face_step(self, price: float) -> Generator[None, None, None]:
         """Go to the optimum over the multipliers that are between their bounds."""
         problem, beta, metric = self.problem, self.records[:, 4], self.metric
-        face = np.flatnonzero((beta > 0) & (beta < problem.caps))
         self.operations += price
         self.paid, self.last_step = self.operations, self.sweeps
+        if not self.varied and step_over_few_dense_rows(problem, self.records, self.w, self.face):
+            return
+        face = np.flatnonzero((beta > 0) & (beta < problem.caps))
         if not face.shape[0]:
             return
         if metric is None:

@@ -24,6 +24,7 @@ import numpy as np
 from mdlearn._solvers import face_steps
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.metric import has_metric
@@ -34,6 +35,9 @@ LARGEST_FACE, FACE_PER_COLUMN = 2000, 1.5
 FACE_OVERHEAD, LARGE_MATRIX_OPERATION, SMALL_MATRIX_OPERATION = 1e5, 0.04, 10.0
 """What a step costs beside its work on rows and matrices, in operations on entries; time of an operation on a matrix in
 that of one on an entry, where it is large, and what is added to it, times the order."""
+SMALL_FACE, SMALL_FACE_OPERATIONS = 60, 1 << 19
+"""Multipliers of a face over dense rows, and operations of their Gram matrix, up to which one call of plain loops takes
+less than a dozen of BLAS."""
 MOST_BOUNDS = 30
 """Bounds that one step meets at most: many more say that sweeps have not found the face yet."""
 FACE_TRACE = 1e-10
@@ -84,6 +88,16 @@ def _price_of_face(problem: LossColumn, dense: bool, face: int) -> float:
 def takes_variance_along(problem: LossColumn) -> bool:
     """Whether multipliers of a variance go along with a face step of the hybrid solver: over CSR rows."""
     return problem.column.kappa > 0 and isinstance(problem.stored, CsrRows)
+
+
+def step_over_few_dense_rows(problem: LossColumn, records: np.ndarray, w: np.ndarray, n: int) -> bool:
+    """Face step over n dense rows by one compiled call; whether it was made. Records and w are those of the descent."""
+    rows, small = problem.stored, 0 < n <= SMALL_FACE and n * n * problem.width <= SMALL_FACE_OPERATIONS
+    if not (small and isinstance(rows, DenseRows) and rows.suits_blas and rows.X.flags.c_contiguous):
+        return False
+    room = np.empty((n + 6 + MOST_BOUNDS, n)), np.empty(n + MOST_BOUNDS, dtype=np.int64), np.empty(w.shape[0])
+    parts, border = (room[0][:n], room[0][n : n + 6], room[0][n + 6 :]), float(problem.rows.constant)
+    return face_steps.step_over_dense(rows.X, records, w, problem.kink, border, FACE_TRACE, *parts, *room[1:])
 
 
 class FaceStep:

@@ -43,9 +43,8 @@ MOST_WHITENING = 5e7
 """Rows times columns squared, for each class that shares them, up to which whitening pays. On drawn rows of two classes
 it takes 1.2 to 1.4 (2,000 x 200) and 1.4 to 2 times the time without (100,000 x 51), beyond; on 13 real sets of at most
 1.1e7 0.57 to 1.01; on the ten classes of usps (4.8e8) 0.3 to 0.6."""
-LARGEST_VARIANCE, LARGEST_SECOND_MOMENT = 1e8, 1e6
-"""Sums of the eigenvalues of the variance term, and of kappa sum c x x', up to which whitened rows keep eleven and ten
-digits."""
+LARGEST_SECOND_MOMENT = 1e6
+"""Sum of the eigenvalues of kappa sum c x x' up to which whitened rows keep ten digits."""
 WHITENED_OPERATIONS, LEAST_WIDTH = 1 << 26, 64
 """Operations of a piece of whitened rows, some milliseconds, where they have at least so many columns."""
 
@@ -88,15 +87,13 @@ def whitening_pays(problem: LossColumn, sharing: int = 1) -> bool:
         return False
     if not WHITENED_ENTRIES <= entries <= COPY_BYTES / 8.0:
         return False
-    v, squares = problem.mean_row, float(problem.squares @ column.counts)
-    if column.kappa * (squares + column.total * float(problem.rows.constant)) > LARGEST_SECOND_MOMENT:
-        return False
-    variance = column.kappa * (squares + column.total * (float(problem.rows.constant) - float(v @ v)))
-    if variance > LARGEST_VARIANCE:
+    moment = column.kappa * (float(problem.squares @ column.counts) + column.total * float(problem.rows.constant))
+    if moment > LARGEST_SECOND_MOMENT:
         return False
     share = whitening_share(problem, sharing) if sharing > 1 else DEAR_WHITENING
     if share <= CHEAP_WHITENING:
         return True
+    variance = moment - column.kappa * column.total * float(problem.mean_row @ problem.mean_row)
     gain = WHITENED_GAIN * min(1.0, share / DEAR_WHITENING)
     return problem.margin_reach() * variance > gain * n
 

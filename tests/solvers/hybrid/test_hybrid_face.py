@@ -58,6 +58,43 @@ def dual_value(problem, R, beta):
     return beta.sum() - 0.5 * pushed @ np.linalg.solve(A, pushed)
 
 
+@pytest.mark.parametrize("mean", [0.0, 0.5])
+@pytest.mark.parametrize(("C", "alike"), [(0.6, False), (1e6, False), (0.02, False), (0.6, True)])
+def test_a_step_over_few_dense_rows_is_that_over_many(C, alike, mean, monkeypatch):
+    """Bounds are met at the smaller C; equal rows have a factor by the trace alone."""
+    problem, parts, R = problem_of("dense", 0.0, mean, C)
+    if alike:
+        problem.stored.X.flags.writeable = True
+        problem.stored.X[4] = problem.stored.X[3]
+    chosen = np.arange(3, 17)
+    start = np.random.default_rng(5).uniform(0.1, 0.9, chosen.shape[0]) * min(C, 0.05) * problem.column.counts[chosen]
+    found = []
+    for n in (chosen.shape[0], 0):  # no rows: the step that BLAS makes
+        made = descent_of(problem, parts)
+        made.records[chosen, 4], made.records[20, 4] = start, problem.caps[20]
+        made.u[:] = R.T @ made.beta + (0.0 if problem.pulled is None else problem.pulled)
+        made.face = n
+        with monkeypatch.context() as patched:
+            patched.setattr(face if n else face_steps, "FaceStep" if n else "step_over_dense", None)
+            drain(made._face_step(1.0))
+        found.append((made.beta, made.u.copy()))
+    for one, other in zip(*found):
+        np.testing.assert_allclose(one, other, rtol=1e-6 if alike else 1e-9, atol=1e-12)
+    assert (found[0][0][chosen] != start).any() and found[0][0][20] == problem.caps[20]
+
+
+def test_a_face_of_another_size_is_left_to_others():
+    problem, parts, _ = problem_of()
+    made = descent_of(problem, parts)
+    made.records[3:9, 4] = 0.1
+    before = made.records.copy(), made.w.copy()
+    for n in (0, 5, 7, face.SMALL_FACE + 1):
+        assert not face.step_over_few_dense_rows(problem, made.records, made.w, n)
+    assert (made.records == before[0]).all() and (made.w == before[1]).all()
+    assert not face.step_over_few_dense_rows(problem_of("csr")[0], made.records, made.w, 6)
+    assert face.step_over_few_dense_rows(problem, made.records, made.w, 6)
+
+
 @pytest.mark.parametrize(("variance", "mean"), [(0.0, 0.0), (0.0, 0.5), (2.0, 0.0), (2.0, 0.5)])
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_margins_of_a_face_are_at_the_kink_after_a_step(kind, variance, mean):
