@@ -104,7 +104,7 @@ cdef class NarrowLogistic:
     def share_first_factor(self, double[::1] shared):
         """Take the factor of the first step from a column whose rows weigh the same, or write it.
 
-        shared : (2 + m + n (n + 8),), of which the first number is 0 where there is none yet.
+        shared : (2 + m + 2 n (n + 8),), of which the first number is 0 where there is none yet.
         """
         cdef const double* weights = row(self, BENDS)
         cdef double *M = &self.M[0, 0]

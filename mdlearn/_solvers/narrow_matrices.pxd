@@ -13,10 +13,11 @@ cdef enum:
     SHARED_STRIDE, SHARED_LACKING, SHARED_WEIGHTS
 
 
-cdef inline int check_shared(const double[::1] shared, Py_ssize_t m, Py_ssize_t n) except -1:
-    if shared.shape[0] != SHARED_WEIGHTS + m + n * (n + 8):
-        raise ValueError("the room does not fit the matrix")
-    return 0
+cdef inline double* check_shared(double[::1] shared, Py_ssize_t m, Py_ssize_t n) except NULL:
+    """The matrix behind the factor: room for what that is of."""
+    if shared.shape[0] != SHARED_WEIGHTS + m + 2 * n * (n + 8):
+        raise ValueError("the room does not fit the matrices")
+    return &shared[SHARED_WEIGHTS + m + n * (n + 8)]
 
 
 cdef inline bint take_shared(

@@ -17,15 +17,17 @@ from mdlearn._solvers.rows cimport add, inner
 
 cdef enum:
     # Rows of the table of a problem: numbers of every row of it.
-    LABEL, CAP, SOFTNESS, STEEPNESS, CENTRE, Z, X, U, SIGNED, SLOPE, DZ, SDZ, FALL, ALPHA, BEST, TABLE
+    LABEL, CAP, SOFTNESS, STEEPNESS, CENTRE, Z, X, U, SIGNED, SLOPE, DZ, SDZ, FALL, ALPHA, BEST, HELD, TABLE
     # Rows of the table of its coefficients.
-    W = 0, G, PUSHED, AW, STEP, SOLUTION, HALF, FIXED, BEST_PUSHED, SCRATCH, MORE_SCRATCH, VECTORS
+    W = 0, G, PUSHED, AW, STEP, SOLUTION, HALF, FIXED, BEST_PUSHED, SCRATCH, MORE_SCRATCH, HIGHEST, VECTORS
     TRIALS = 60, MOST_MOVES = 8, SHORT_STEPS = 3, LANES = 8, PIECE = 256, SAMPLE = 16
 
 cdef double SHORT_STEP = 0.01
 """Length of a step of which SHORT_STEPS in a row tell of envelopes that are too steep: steps zigzag between kinks."""
 cdef double LEFT_BY_SAMPLE = 0.5
 """Share of the squared slope that a step by a sample's matrix leaves, above which the sample grows."""
+cdef double DIAGONAL_FALL = 1e6
+"""Fall of an entry of the diagonal of a sum, as rows are taken out again, from which it is made anew."""
 
 
 cdef class NarrowNewton:
@@ -34,9 +36,9 @@ cdef class NarrowNewton:
     Parameters
     ----------
     T : (n, m) columns, m a multiple of 8; labels, caps, softness, alpha : a number for each of the rows, whose padding
-    is left out; A, L : (n, n), A = L L', or (0, 0) for the identity; fixed : (n,) or None; table : (16, m) and space :
-    ((n + 267) (n + 8),), room; kink; squared; growth : of the steepness when multipliers move on; solved : share of the
-    gap that half of the squared slope is below by then; close : share of a slope along a line that may be left.
+    is left out; A, L : (n, n), A = L L', or (0, 0) for the identity; fixed : (n,) or None; table : (17, m) and space :
+    ((2 n + 268) (n + 8),), room; kink; squared; growth : of the steepness when multipliers move on; solved : share of
+    the gap that half of the squared slope is below by then; close : share of a slope along a line that may be left.
 
     Attributes
     ----------
@@ -48,11 +50,12 @@ cdef class NarrowNewton:
     cdef double[::1] space
     cdef double *vectors
     cdef double *M
+    cdef double *sum
     cdef double *room
     cdef long long *free
     cdef Py_ssize_t rows, m, n, n_free, stride, wide, sample
     cdef double kink, growth, solved, close, slope
-    cdef bint squared, factored
+    cdef bint squared, factored, summed
     cdef int short_steps
     cdef readonly double objective, lower_bound, bound
 
@@ -66,7 +69,7 @@ cdef class NarrowNewton:
             raise ValueError("columns and table do not fit each other")
         if not m - LANES < rows <= m or caps.shape[0] != rows or softness.shape[0] != rows or alpha.shape[0] != rows:
             raise ValueError("rows and columns differ in length")
-        if space.shape[0] != (VECTORS + n + PIECE) * width:
+        if space.shape[0] != (VECTORS + 2 * n + PIECE) * width:
             raise ValueError("the room does not fit the columns")
         if n > 2 * PIECE and m > PIECE:
             raise ValueError("the room does not hold the free rows")
@@ -77,7 +80,8 @@ cdef class NarrowNewton:
         self.T, self.A, self.L, self.table, self.space = T, A, L, table, space
         self.vectors = &space[0]
         self.M = self.vectors + VECTORS * width
-        self.room = self.M + n * width
+        self.sum = self.M + n * width
+        self.room = self.sum + n * width
         self.free = <long long*> &table[TABLE, 0]
         self.kink, self.squared, self.growth, self.solved = kink, squared, growth, solved
         self.rows, self.m, self.n, self.close, self.wide = rows, m, n, close, (n + 7) // 8 * 8
@@ -102,7 +106,7 @@ cdef class NarrowNewton:
         cdef const double *softness = row(self, SOFTNESS)
         if counts.shape[0] != self.rows or centre.shape[0] != self.rows or (w is not None and w.shape[0] != n):
             raise ValueError("the beginning does not fit the rows")
-        self.bound, self.short_steps, self.sample, self.factored = -INFINITY, 0, SAMPLE, False
+        self.bound, self.short_steps, self.sample, self.factored, self.summed = -INFINITY, 0, SAMPLE, False, False
         for k in range(n):
             vector(self, W)[k] = 0.0 if w is None else w[k]
         with nogil:
@@ -120,20 +124,24 @@ cdef class NarrowNewton:
     def share_first_factor(self, double[::1] shared):
         """Take the factor of the first step on squared hinges from a column whose rows weigh the same, or write it.
 
-        shared : (2 + m + n (n + 8),), of which the first number is 0 where there is none yet.
+        shared : (2 + m + 2 n (n + 8),), of which the first number is 0 where there is none yet.
         """
         cdef const double* weights = row(self, SLOPE)
-        check_shared(shared, self.m, self.n)
+        cdef double* sum = check_shared(shared, self.m, self.n)
+        cdef Py_ssize_t size = self.n * (self.n + 8) * sizeof(double)
         if self.A.shape[0] or not self.squared or choose_free(self):
             return
         self.factored = take_shared(shared, self.stride, 0.0, weights, self.m, self.M, self.n)
         if self.factored:
+            memcpy(self.sum, sum, size)
+            hold(self)
             return
         with nogil:
             many(self)
             self.factored = factor(self.M, self.n + 8, self.n, vector(self, SCRATCH))
         if self.factored:
             give_shared(shared, self.stride, 0.0, weights, self.m, self.M, self.n)
+            memcpy(sum, self.sum, size)
 
     def steps(self, int most, double tol, double least):
         """Make so many steps, or until the gap is `tol` of the objective, or of `least`; return how many they were."""
@@ -233,35 +241,78 @@ cdef void move_on(NarrowNewton p) noexcept nogil:
         evaluate(p)
 
 
-cdef void many(NarrowNewton p) noexcept nogil:
-    """Write A + the sum over free rows of steepness r r' into the lower triangle of M."""
-    cdef Py_ssize_t i, j, k, start, size, padded, n = p.n, width = n + 8
+cdef void add_rows(NarrowNewton p, Py_ssize_t count, const double* held, double* M) noexcept nogil:
+    """Add to M the products r r' of the first `count` chosen rows, at their steepness less what is held of them."""
+    cdef Py_ssize_t j, k, start, size, padded, n = p.n
     cdef double *slope = row(p, SLOPE)
     cdef double *weights = row(p, FALL)
     cdef double *block = p.room
-    cdef double *M = p.M
     cdef const double* column
     cdef const long long* free = p.free
-    for i in range(n):
-        for j in range(width):  # sums are written beyond the diagonal
-            M[i * width + j] = 0.0 if j > i else p.A[i, j] if p.A.shape[0] else <double> (i == j)
-    if p.stride == 1 and 4 * p.n_free >= 3 * p.m:  # no copy of the free ones
-        for start in range(0, p.m, 256):
-            size = min(p.m - start, PIECE)
-            mdlearn_gram(&p.T[0, start], p.m, n, size, slope + start, block, M, width)
-        return
-    for start in range(0, p.n_free, 256):
-        size = min(p.n_free - start, PIECE)
+    for start in range(0, count, 256):
+        size = min(count - start, PIECE)
         padded = (size + 7) // 8 * 8
         for k in range(padded):
             weights[k] = p.stride * slope[free[start + k]] if k < size else 0.0
+        if held:
+            for k in range(size):
+                weights[k] -= held[free[start + k]]
         for j in range(n):
             column = &p.T[j, 0]
             for k in range(size):
                 block[j * PIECE + k] = column[free[start + k]]
             for k in range(size, padded):
                 block[j * PIECE + k] = 0.0
-        mdlearn_gram(block, PIECE, n, padded, weights, block + n * PIECE, M, width)
+        mdlearn_gram(block, PIECE, n, padded, weights, block + n * PIECE, M, n + 8)
+
+
+cdef void hold(NarrowNewton p) noexcept nogil:
+    """Note what the sum is of, and how large its diagonal has been."""
+    cdef Py_ssize_t i
+    cdef double *highest = vector(p, HIGHEST)
+    for i in range(p.n):
+        highest[i] = max(highest[i] if p.summed else 0.0, p.sum[i * (p.n + 9)])
+    memcpy(row(p, HELD), row(p, SLOPE), p.m * sizeof(double))
+    p.summed = True
+
+
+cdef bint update(NarrowNewton p) noexcept nogil:
+    """Add rows to the sum that came, and take out those that went, where these are few; say whether it is the sum."""
+    cdef Py_ssize_t i, k, found = 0
+    cdef const double* slope = row(p, SLOPE)
+    cdef const double* held = row(p, HELD)
+    for k in range(p.m):
+        p.free[found] = k
+        found += slope[k] != held[k]
+    if found < p.n_free:
+        add_rows(p, found, held, p.sum)
+        for i in range(p.n):
+            if not DIAGONAL_FALL * p.sum[i * (p.n + 9)] >= vector(p, HIGHEST)[i]:
+                found = p.n_free
+        if found < p.n_free:
+            return True
+    choose_free(p)
+    p.summed = False
+    return False
+
+
+cdef void many(NarrowNewton p) noexcept nogil:
+    """Write A + the sum over free rows of steepness r r' into the lower triangle of M; keep that of squared hinges."""
+    cdef Py_ssize_t i, j, start, size, n = p.n, width = n + 8
+    cdef double *M = p.sum if p.squared else p.M
+    if not (p.summed and update(p)):
+        for i in range(n):
+            for j in range(width):  # sums are written beyond the diagonal
+                M[i * width + j] = 0.0 if j > i else p.A[i, j] if p.A.shape[0] else <double> (i == j)
+        if p.stride == 1 and 4 * p.n_free >= 3 * p.m:  # no copy of the free ones
+            for start in range(0, p.m, 256):
+                size = min(p.m - start, PIECE)
+                mdlearn_gram(&p.T[0, start], p.m, n, size, row(p, SLOPE) + start, p.room, M, width)
+        else:
+            add_rows(p, p.n_free, NULL, M)
+    if p.squared:
+        hold(p)
+        memcpy(p.M, M, n * width * sizeof(double))
 
 
 cdef void few(NarrowNewton p) noexcept nogil:

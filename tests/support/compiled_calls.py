@@ -360,18 +360,18 @@ CASES = {
         {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "made_of": one(M), "fixed": one(D),
          "table": np.zeros((13, 16)), "vectors": np.zeros((12, D + 8)), "M": np.zeros((D, D + 8)),
          "room": np.zeros((D + 8, 256)), "start": one(D), "w": one(D), "beta": one(M), "alpha": one(M),
-         "shared": np.zeros(2 + 16 + D * (D + 8))}),
+         "shared": np.zeros(2 + 16 + 2 * D * (D + 8))}),
     "narrow_newton.NarrowNewton": (
         narrow_steps,
         {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "softness": one(M), "made_of": one(M), "A": np.eye(D),
-         "L": np.eye(D), "fixed": one(D), "table": np.zeros((16, 16)),
-         "space": np.zeros((11 + D + 256) * (D + 8)), "w": one(D), "centre": one(M),
+         "L": np.eye(D), "fixed": one(D), "table": np.zeros((17, 16)),
+         "space": np.zeros((2 * D + 268) * (D + 8)), "w": one(D), "centre": one(M),
           "counts": one(M), "beta": one(M), "alpha": one(M), "z": one(M), "dual": one(M)}),
     "narrow_newton.NarrowNewton squared": (
         narrow_squared_steps,
         {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "softness": one(M), "made_of": one(M), "fixed": one(D),
-         "table": np.zeros((16, 16)), "space": np.zeros((11 + D + 256) * (D + 8)), "centre": one(M), "counts": one(M),
-         "shared": np.zeros(2 + 16 + D * (D + 8)), "w": one(D), "beta": one(M), "alpha": one(M)}),
+         "table": np.zeros((17, 16)), "space": np.zeros((2 * D + 268) * (D + 8)), "centre": one(M), "counts": one(M),
+         "shared": np.zeros(2 + 16 + 2 * D * (D + 8)), "w": one(D), "beta": one(M), "alpha": one(M)}),
     "narrow_scatter.columns": (narrow_scatter.columns, {"X": one(M, D), "T": np.zeros((D, 16))}),
     "narrow_scatter.scatter": (
         narrow_scatter.scatter,

@@ -27,7 +27,7 @@ from mdlearn.solvers.hybrid.smooth_steps import BALANCED_SUM, smooth_steps_until
 from mdlearn.solvers.hybrid.whitened_column import CHEAP_WHITENING, whitening_pays, whitening_share
 from mdlearn.solvers.systems.narrow_rows import PIECE_OF_COLUMNS, ROOM, NarrowRows
 
-NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 11, 13, 12
+NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 12, 13, 12
 """Numbers that steps keep of every column: on hinges; and of every row and column: on logistic losses."""
 NARROW_SAMPLE, ITERATED_SAMPLE, FAR_FALL = 16, 8, 0.03
 """Rows per column in the first matrices of logistic losses, by steps of a matrix each or by iterations, and share of
@@ -213,7 +213,7 @@ class NarrowHinges(NarrowSteps):
             L,
             self.pulled,
             rows.table(),
-            np.empty((NUMBERS_OF_COLUMNS + n + PIECE_OF_COLUMNS) * (n + ROOM)),
+            np.empty((NUMBERS_OF_COLUMNS + 2 * n + PIECE_OF_COLUMNS) * (n + ROOM)),
             problem.kink,
             soft,
             GROWTH,

@@ -14,7 +14,7 @@ from mdlearn.numerics.lazy_property import kept
 
 VECTOR, PIECE_OF_COLUMNS, ROOM = 8, 256, 8
 """Rows are padded to a multiple of the first; rows of a piece, and numbers beside those of columns, in their room."""
-NUMBERS_OF_ROWS = 16
+NUMBERS_OF_ROWS = 17
 """Numbers that steps keep of every row, at most. They lie in one block with the columns: allocators keep memory for the
 next fit up to a few times their largest block, and return the rest: 800 page faults a fit of 8,124 x 22 rows."""
 SHARED_NUMBERS = 2
@@ -51,12 +51,13 @@ class NarrowRows:
     def first_factor(self) -> np.ndarray | None:
         """Factor of the first step from w = 0, which classes against the rest have in common; None for one column.
 
-        Behind what tells its matrix: the weights of the rows. Steps write it, and read it where theirs are the same.
+        Behind what tells its matrix, the weights of the rows, and before that matrix, which steps on squared hinges
+        change. Steps write it, and read it where theirs are the same.
         """
         if not self.several:
             return None
         n, m = self.T.shape
-        shared = np.empty(SHARED_NUMBERS + m + n * (n + ROOM))
+        shared = np.empty(SHARED_NUMBERS + m + 2 * n * (n + ROOM))
         shared[0] = 0.0
         return shared
 

@@ -6,7 +6,7 @@ import platform
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from hybrid_cases import OBJECTIVES, POWERS, column_of, optimum, rare_and_heavy, sample
 
 import mdlearn
+from mdlearn._solvers.narrow_newton import NarrowNewton
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
@@ -21,8 +22,11 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.hybrid import loss_column, solver
 from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
-from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps
-from mdlearn.solvers.systems.narrow_rows import ROOM, NarrowRows
+from mdlearn.solvers.hybrid.narrow import NUMBERS_OF_COLUMNS, NarrowHinges, NarrowLogisticSteps
+from mdlearn.solvers.systems.narrow_rows import NO_MATRIX, PIECE_OF_COLUMNS, ROOM, NarrowRows
+
+HELD = 15
+"""Place in a table of rows of the weights that a kept sum is made of."""
 
 
 def primal(problem, kind, R, w):
@@ -120,9 +124,34 @@ def test_the_first_factor_is_that_of_the_column_before_where_rows_weigh_the_same
         for a, b in zip(alone, places(begun(problem, rows)), strict=True):
             np.testing.assert_array_equal(a, b)
     # One that is wrong would be taken: nothing is made twice.
-    rows.first_factor[-rows.T.shape[0] * (rows.T.shape[0] + ROOM) :] *= 3.0
+    size = rows.T.shape[0] * (rows.T.shape[0] + ROOM)
+    rows.first_factor[-2 * size : -size] *= 3.0
     assert not np.array_equal(places(begun(second, rows), 1)[0], places(begun(second, parts.narrow), 1)[0])
     assert parts.narrow.first_factor is None
+
+
+@pytest.mark.parametrize("heavy", [1.0, 1e12])
+def test_the_sum_over_squared_hinges_with_a_loss_is_brought_up_to_date(heavy):
+    """And has the digits of one that is made anew, also after the heaviest row has gone."""
+    problem, parts, R = column_of("squared", 397, 5)
+    rows, n, softness = NarrowRows(parts.rows), R.shape[1], problem.softness.copy()
+    i = int(np.flatnonzero(softness)[0])
+    softness[i], rows.T[:-1, i] = softness[i] / heavy, 0.0
+    table, space = rows.table(), np.empty((NUMBERS_OF_COLUMNS + 2 * n + PIECE_OF_COLUMNS) * (n + ROOM))
+    start, rest = np.zeros(397), (NO_MATRIX, NO_MATRIX, None, table, space, 1.0, True, 5.0, 0.4, 1e-12)
+    newton = NarrowNewton(rows.T, problem.column.y, problem.caps, softness, start, *rest)
+    newton.begin(None, problem.caps, 0.5, problem.column.counts, 0.0)
+    used = []
+    for _ in range(4):
+        assert newton.steps(1, 0.0, 0.0)
+        kept = space[NUMBERS_OF_COLUMNS * (n + ROOM) :].reshape(-1, n + ROOM)[n : 2 * n, :n]
+        weights = table[HELD].copy()
+        anew = np.eye(n) + (rows.T * weights) @ rows.T.T
+        np.testing.assert_allclose(np.tril(kept), np.tril(anew), rtol=1e-9, atol=1e-9)
+        used.append(weights)
+    assert used[0][i] == 1.0 / softness[i]
+    assert any(0 < np.count_nonzero(a != b) < np.count_nonzero(b) for a, b in pairwise(used))
+    assert heavy == 1.0 or used[-1][i] == 0.0
 
 
 def test_hinges_and_variances_have_no_first_factor_to_share():
