@@ -15,8 +15,13 @@ from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Point
 from mdlearn.forms.proof import GAP_SHARE_AT_ZERO
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.hybrid.loss_column import SMOOTH_NARROW_COLUMNS, LossColumn
+from mdlearn.solvers.hybrid.loss_column import (
+    NARROW_COLUMNS,
+    SMOOTH_NARROW_COLUMNS,
+    LossColumn,
+)
 from mdlearn.solvers.hybrid.newton_start import (
+    NEARLY_HARD,
     NewtonStartEnvelopes,
     warm_newton_start_envelopes,
 )
@@ -58,6 +63,15 @@ NARROW_VARIED_TOL = 3e-5
 """Gap from which sweeps beside a variance do so over any rows of many columns: later they crawl, and steps do not. At
 C from 0.003 to 0.03, gaps of 1e-2 and 1e-4, fits of twelve drawn sets of 50 to 60 columns take 0.8 of the time without;
 at C = 0.01 those of credit_g and ida_splice 0.7 to 0.9, but 0.9 to 1.2 at gaps of 1e-5 and 1e-6."""
+SQUARED_COLUMNS, SQUARED_ENTRIES = 150, 1 << 20
+"""Columns and entries of dense rows up to which squared hinges take such steps. On soybean_large and twenty drawn sets
+of 70 to 130 columns, C from 0.01 to 100, gaps of 1e-2 to 1e-5, fits take 0.6 to 0.9 of the time of steps by BLAS
+(means of a set), of 156 columns 0.8, of 191 to 256 1.0 to 1.1."""
+SQUARED_REACH, ROUGH_SQUARED_REACH, ROUGH_TOL = 2.0, 8.0, 1e-3
+"""Cap times |x|^2 up to which sweeps come first there, and the same for gaps from the last on: without sweeps fits take
+1.1 to 2.4 of the time below, and 0.4 to 0.9 beyond."""
+FEW_SQUARED_ROWS, FEW_SQUARED_ROWS_REACH = 12, 200.0
+"""Rows per column up to which they do so from the other reach on, too: soybean_large, 0.85 of the time at C = 100."""
 NO_MARGINS = np.empty(0)
 NARROW_STEPS = 20
 """Most steps from one offer to the next."""
@@ -74,6 +88,14 @@ def suits_iterated_steps(problem: LossColumn) -> bool:
     return 0.25 * term.alpha * m * problem.margin_reach() >= BENT_COLUMN * n
 
 
+def suits_steps_on_squared_hinges(problem: LossColumn) -> bool:
+    """Whether dense rows of more columns are kept column by column for steps on squared hinges, no hard margin."""
+    m, n = problem.n_rows, problem.width
+    if not problem.soft or problem.column.kappa > 0 or problem.stored.sparse:
+        return False
+    return n <= SQUARED_COLUMNS and m * n <= SQUARED_ENTRIES and problem.margin_reach() <= NEARLY_HARD
+
+
 def sweeps_beat_narrow_steps(problem: LossColumn, tol: float) -> bool:
     """Whether sweeps come before the hybrid solver's compiled steps over narrow rows, for a gap of `tol`."""
     m, n, varied = problem.n_rows, problem.width, problem.column.kappa > 0
@@ -81,6 +103,9 @@ def sweeps_beat_narrow_steps(problem: LossColumn, tol: float) -> bool:
         return False
     reach, many, more = problem.margin_reach(), n >= NARROW_SWEEPS_COLUMNS, m * n >= MORE_NARROW_ENTRIES
     if problem.soft:
+        if n > NARROW_COLUMNS:
+            least = ROUGH_SQUARED_REACH if tol >= ROUGH_TOL else SQUARED_REACH
+            return reach <= least or (m <= FEW_SQUARED_ROWS * n and reach >= FEW_SQUARED_ROWS_REACH)
         return not varied and many and reach <= NARROW_SOFT_REACH
     if varied:
         quick = (more and problem.few_entries) or (many and tol >= NARROW_VARIED_TOL)

@@ -41,6 +41,7 @@ from mdlearn.solvers.hybrid.narrow import (
     NarrowSteps,
     narrow_whitening_pays,
     suits_iterated_steps,
+    suits_steps_on_squared_hinges,
     sweeps_beat_narrow_steps,
 )
 from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
@@ -236,7 +237,7 @@ class Hybrid(Solver):
         problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors, shared)
         places = HybridOffers(problem, to_all_rows, tol)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
-        narrow = narrow or suits_iterated_steps(problem)
+        narrow = narrow or suits_iterated_steps(problem) or suits_steps_on_squared_hinges(problem)
         if narrow and not (column.kappa > 0 and narrow_whitening_pays(problem, len(form.columns))):
             return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places), places)
         return _hybrid_newton_steps(self._wide(form, problem, shared, places), places)

@@ -212,6 +212,7 @@ def test_a_step_with_an_old_factor_that_leads_nowhere_is_made_with_a_new_one(cou
 @pytest.mark.parametrize(("m", "first"), [(8000, 16), (4000, 8)])
 def test_first_sample(loss, m, first, monkeypatch):
     """16 rows per column, or 8 where 16 would be half of all."""
+    monkeypatch.setattr(narrow, "SQUARED_COLUMNS", 0)
     X, y = sample(m, 90, noise=2.0)
     sizes, taken = [], LossColumn.sample
 

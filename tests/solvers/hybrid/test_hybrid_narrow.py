@@ -20,7 +20,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.hybrid import loss_column, solver
+from mdlearn.solvers.hybrid import loss_column, narrow, solver
 from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 from mdlearn.solvers.hybrid.narrow import NUMBERS_OF_COLUMNS, NarrowHinges, NarrowLogisticSteps
 from mdlearn.solvers.systems.narrow_rows import NO_MATRIX, PIECE_OF_COLUMNS, ROOM, NarrowRows
@@ -269,6 +269,42 @@ def test_narrow_csr_rows_of_many_entries_take_compiled_steps(loss, monkeypatch):
     model = mdlearn.fit(OBJECTIVES[loss], sp.csr_matrix(X), y, bias="regularized", tol=1e-9, solver="hybrid", C=1.0)
     assert model.certificate.converged
     assert model.certificate.objective == pytest.approx(best, rel=2e-9)
+
+
+def test_dense_rows_of_more_columns_take_compiled_steps_on_squared_hinges(monkeypatch):
+    for name, module in (("SemismoothNewton", solver), ("SemismoothNewton", solver.newton_start)):
+        monkeypatch.setattr(module, name, None)
+    X, y = sample(400, 90)
+    for C in (1e-3, 1.0, 100.0):
+        model = mdlearn.fit("lsvm", X, y, tol=1e-9, solver="hybrid", nu=C)
+        other = mdlearn.fit("lsvm", X, y, tol=1e-9, solver="newton", nu=C)
+        assert model.certificate.converged
+        assert model.certificate.objective == pytest.approx(other.certificate.objective, rel=2e-9)
+
+
+def test_which_rows_of_more_columns_take_compiled_steps_on_squared_hinges(monkeypatch):
+    problem, _, _ = column_of("squared", 200, 90)
+    suits = narrow.suits_steps_on_squared_hinges
+    assert suits(problem)
+    assert not suits(column_of("hinge", 200, 90)[0]) and not suits(column_of("squared", 200, 90, 5.0)[0])
+    for name, value in (("SQUARED_COLUMNS", 90), ("SQUARED_ENTRIES", 200 * 91 - 1), ("NEARLY_HARD", 100.0)):
+        with monkeypatch.context() as changed:
+            changed.setattr(narrow, name, value)
+            assert not suits(problem)
+    problem.stored = CsrRows(sp.csr_matrix(problem.rows.rows.X))
+    assert not suits(problem)
+
+
+@pytest.mark.parametrize(
+    "m, reach, tol, sweeps",
+    [(2000, 1.0, 0.0, True), (2000, 4.0, 1e-5, False), (2000, 4.0, 1e-2, True), (2000, 40.0, 1e-2, False)]
+    + [(600, 40.0, 1e-5, False), (600, 400.0, 1e-5, True), (2000, 400.0, 1e-5, False)],
+)
+def test_sweeps_over_more_columns_come_before_steps_on_flat_losses_or_few_rows(m, reach, tol, sweeps):
+    weight = 0.5 * reach / column_of("squared", m, 90, weight=0.5)[0].margin_reach()
+    problem, _, _ = column_of("squared", m, 90, weight=weight)
+    assert problem.margin_reach() == pytest.approx(reach)
+    assert narrow.sweeps_beat_narrow_steps(problem, tol) == sweeps
 
 
 @pytest.mark.parametrize("kind", POWERS)
