@@ -89,6 +89,7 @@ class CoordinateDescent(Solver):
     offsets: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
     merges_equal_rows: ClassVar[bool] = True
+    takes_tol: ClassVar[bool] = True
 
     def refusal(self, form: MarginForm) -> str | None:
         """A free bias couples all coordinates by an equality; sparse sweeps take that, but no constraint or ridge.
@@ -219,7 +220,13 @@ class CoordinateDescent(Solver):
         return (yield from self.prepare(form, options)) if found is None else found
 
     def iterate(
-        self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
+        self,
+        form: MarginForm,
+        column: Column,
+        shared: Any,
+        options: dict[str, Any],
+        rng: np.random.Generator,
+        tol: float = 0.0,
     ) -> Steps:
         """Yield a report per round; return whether second-order steps over all rows would get further."""
         way = _way_of_descent(form)
@@ -233,7 +240,7 @@ class CoordinateDescent(Solver):
             if shared.G is None and not can_initialise_without_gram(form):
                 shared = VarianceReducedGram((yield from form.features.gram()), shared.constant)
             if can_initialise_working_sets(form, column):
-                work = yield from initialise_working_sets(form, column, shared, rng)
+                work = yield from initialise_working_sets(form, column, shared, rng, tol)
             if work is not None:
                 yield from work.run()
             if shared.G is None:

@@ -18,7 +18,7 @@ from mdlearn.forms.certificates.primal import primal_objective
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report, Steps
-from mdlearn.solvers.dual_hessian.hessian import Answer, Block, SupportHessian, hessian_block
+from mdlearn.solvers.dual_hessian.hessian import BRIEF, Answer, Block, ColumnHessian, SupportHessian, hessian_block
 
 ENTRIES_PER_CALL = 1 << 23
 """Entries that one call of a kernel touches: about 10 ms."""
@@ -29,6 +29,9 @@ ROWS_AT_ONCE = 24
 FIRST_VIOLATION, WHOLE_VIOLATION = 0.1, 1e-3
 """Violation, in units of margins, at which the first steps over all rows end, and those on a whole matrix without a
 variance: there further steps cost less than a round on a block."""
+GREEDY_ROWS, GREEDY_TOL, GREEDY_SHARES = 512, 1e-4, (0.5, 0.1, 0.02)
+"""Rows up to which, and gap from which, steps on a whole matrix go on until they meet the gap, and the violations that
+they end at, in units of that gap: a round on a block costs more."""
 LAST_VIOLATION, FURTHER_STEPS = 1e-3, 0.5
 """Violation at which further ones end that know their rows, and how many there are to the first ones, at most."""
 NEAR_KINK_DISTANCE, NEAR_ROWS_SHARE = 0.5, 0.5
@@ -92,7 +95,9 @@ class BlockAscentDual:
         self.beyond = _block_ascent_box(column, 1) if len(column.terms) > 1 else None
         self.pull = column.y * column.pull
         self.paired = form.bias == "free" and column.kappa == 0
-        self.scale = max(float(np.abs(column.kinks[0]).sum()) / column.kinks.shape[1], 1e-300)
+        kinks = column.kinks[0]  # mostly one number for all rows
+        size = float(np.abs(kinks).sum()) / kinks.shape[0] if kinks.shape[0] > 1 else abs(float(kinks[0]))
+        self.scale = max(size, 1e-300)
         self.u = np.zeros(m)
 
     def beta(self) -> np.ndarray:
@@ -142,8 +147,10 @@ class BlockAscentDual:
         while left > 0:
             count = steps(box, min(most, left), enough)
             left -= count
-            yield
-            if box.violation <= enough or count == 0:
+            ends = box.violation <= enough or count == 0
+            if n > BRIEF or not ends:
+                yield
+            if ends:
                 break
         self.u[rows] = u
         return float(box.violation)
@@ -276,16 +283,33 @@ class WorkingSetAscent(BlockAscentDual):
         super().__init__(form, column)
         self.hessian, self.b = hessian, 0.0
         self.known: np.ndarray | None = None  # the gradient at u, where it begins with one
+        self.levels: list[float] = []  # violations, in units of margins, that steps over all rows are to end at
         self.further = 0  # steps over all rows that cost less than a round on a block
 
-    def over_all(self, R: np.ndarray, border: np.ndarray, omega: float) -> Generator[None, None, None]:
-        """First steps from u = 0 on the whole matrix: its rows are read where they lie."""
+    def over_all(
+        self, R: np.ndarray, border: np.ndarray, omega: float, tol: float = 0.0
+    ) -> Generator[None, None, None]:
+        """First steps from u = 0 on the whole matrix, its rows read where they lie; further ones for gap `tol`."""
         e = self.target.copy()
-        if self.pull.any():
+        if self.column.pulled:
             e -= R @ self.pull + border * (omega * float(border @ self.pull))
-        level = FIRST_VIOLATION if self.column.kappa > 0 else WHOLE_VIOLATION
-        yield from self.climb(R, slice(None), e, level * self.scale, border, omega)
-        self.known = e if self.column.kappa == 0 else None
+        if self.column.kappa > 0:
+            yield from self.climb(R, slice(None), e, FIRST_VIOLATION * self.scale, border, omega)
+            return
+        self.levels = [WHOLE_VIOLATION]
+        if e.shape[0] <= GREEDY_ROWS and tol >= GREEDY_TOL:
+            finer = [share * tol for share in GREEDY_SHARES if share * tol < WHOLE_VIOLATION]
+            self.levels = finer if len(finer) == len(GREEDY_SHARES) else [WHOLE_VIOLATION, *finer]
+        yield from self.to_next_level(R, border, omega, e)
+
+    def to_next_level(
+        self, R: np.ndarray, border: np.ndarray, omega: float, e: np.ndarray
+    ) -> Generator[None, None, None]:
+        """Steps on the whole matrix, where the gradient is e, to the next violation that they are to end at."""
+        enough = self.levels.pop(0) * self.scale
+        if (yield from self.climb(R, slice(None), e, enough, border, omega)) > enough:
+            self.levels.clear()
+        self.known = e
 
     def over_rows(
         self, gram: SupportHessian, e: np.ndarray, level: float = FIRST_VIOLATION, left: int = 0
@@ -353,6 +377,9 @@ class WorkingSetAscent(BlockAscentDual):
                 return
             if self.further and isinstance(self.hessian, SupportHessian):
                 yield from self.over_rows(self.hessian, e + shift, LAST_VIOLATION, self.further)
+            elif self.levels and isinstance(self.hessian, ColumnHessian):
+                H = self.hessian
+                yield from self.to_next_level(H.R, H.border, H.omega, e + shift)
             else:
                 yield from self.improve(e)
 

@@ -157,14 +157,14 @@ def initialise_from_start(work: WorkingSetAscent) -> bool:
     return True
 
 
-def initialise_on_all_rows(form: MarginForm, column: Column, hessian: ColumnHessian) -> Initialised:
-    """Initialise working sets with steps over all rows, or at the column's start."""
+def initialise_on_all_rows(form: MarginForm, column: Column, hessian: ColumnHessian, tol: float = 0.0) -> Initialised:
+    """Initialise working sets with steps over all rows, of few up to gap `tol`, or at the column's start."""
     if form.bias == "free" and column.kappa > 0:
         return (yield from initialise_with_free_bias(form, column, hessian))
     work = WorkingSetAscent(form, column, hessian)
     deflated = isinstance(hessian, DeflatedHessian)
     if not (initialise_from_start(work) if deflated else (yield from initialise_from_path(work, hessian))):
-        yield from work.over_all(hessian.R, hessian.border, hessian.omega)
+        yield from work.over_all(hessian.R, hessian.border, hessian.omega, tol)
     return work
 
 
@@ -210,14 +210,14 @@ def can_initialise_working_sets(form: MarginForm, column: Column) -> bool:
 
 
 def initialise_working_sets(
-    form: MarginForm, column: Column, shared: VarianceReducedGram, rng: np.random.Generator
+    form: MarginForm, column: Column, shared: VarianceReducedGram, rng: np.random.Generator, tol: float = 0.0
 ) -> Generator[None, None, WorkingSetAscent | None]:
     """Initialise working sets with first multipliers; None where kernel values are too large for a factorisation."""
     constant = shared.constant
     if shared.G is None:
         return (yield from initialise_on_support(form, column, constant))
     if column.kappa == 0:
-        return (yield from initialise_on_all_rows(form, column, GramMajorantHessian(shared.G, constant, column)))
+        return (yield from initialise_on_all_rows(form, column, GramMajorantHessian(shared.G, constant, column), tol))
     try:
         if len(form.columns) == 1 and shared.R is None:
             return (yield from initialise_with_variance(form, column, shared.G, constant, rng))
