@@ -43,7 +43,9 @@ class PathCache:
     # those of every piece of the data: Gram matrix or kernel columns, clusters, landmarks
     features: dict[int, Features] = field(default_factory=dict)
     pieces: dict[int, Data] = field(default_factory=dict)  # pairs of classes with rows of their own
-    classes: dict[str, ClassGramMatrices] = field(default_factory=dict)  # kernel values that pairs of classes share
+    classes: dict[str, ClassGramMatrices | None] = field(
+        default_factory=dict
+    )  # kernel values that pairs of classes share
     prepared: Prepared = field(default_factory=Prepared)  # what engines have prepared
     starts: Starts | None = None  # where problems may begin
     shared: bool = False  # whether it serves several fits
@@ -84,7 +86,7 @@ class FormMaker:
                 features = yield from _make_form_features(task, piece, kernel, params, (self.seed, j, 1))
             if pairs is not None and type(features) is KernelFeatures and features.rows is piece.X:
                 pair = self._pair_kernel(pairs, j)
-                features = features if pair is None else replace(features, pair=pair)
+                features = features if pair is None else KernelFeatures(features.rows, features.kernel, pair)
             if handed.shared and isinstance(features, KernelFeatures):
                 features.reuse(*((handed.memory, handed.fold) if pairs is None else ()))
         if handed.prepared.left > 1:
@@ -107,14 +109,19 @@ class FormMaker:
 
     def _pair_kernel(self, pieces: ClassPairProblems, j: int) -> ClassPairGram | None:
         """Return the kernel of a pair's rows with values that all pairs share; None where they share none."""
-        pairs, X, shared = pieces.pairs, pieces.data.X, self.handed.classes
+        shared = self.handed.classes
+        if "blocks" not in shared:
+            shared["blocks"] = self._class_blocks(pieces)
+        blocks = shared["blocks"]
+        return None if blocks is None else ClassPairGram(blocks, pieces.pairs.classes[j])
+
+    def _class_blocks(self, pieces: ClassPairProblems) -> ClassGramMatrices | None:
+        pairs, X = pieces.pairs, pieces.data.X
         if pairs.in_order or not self.kernel.plain or pieces.largest > SHARING_PAIR_ROWS:
             return None
         if 8.0 * (X.n_entries + float(np.square(pairs.sizes.astype(float)).sum())) > CLASS_BLOCK_BYTES:
             return None
-        if "blocks" not in shared:
-            shared["blocks"] = ClassGramMatrices(self.kernel, X.take(pairs.by_class), pairs.sizes)
-        return ClassPairGram(shared["blocks"], pairs.classes[j])
+        return ClassGramMatrices(self.kernel, X.take(pairs.by_class), pairs.sizes)
 
     def size(self, j: int) -> tuple[int, float]:
         """Number of rows of a pair of classes, and their weight."""

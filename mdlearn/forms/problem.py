@@ -26,7 +26,7 @@ from mdlearn.forms.certificates.separability import check_separable, check_separ
 from mdlearn.forms.certificates.unboundedness import check_unbounded_multipliers
 from mdlearn.forms.certificates.without_ridge import cheap_without_ridge
 from mdlearn.forms.joint.margin_composite import MarginComposite
-from mdlearn.forms.margin import Column, MarginForm, Point, best_bias_shift, started_point, zero_point
+from mdlearn.forms.margin import Column, MarginForm, Point, best_bias_alone, started_point, zero_point
 from mdlearn.forms.penalised.problem import PenalisedProblem
 from mdlearn.forms.proof import Solution, Start
 
@@ -86,7 +86,7 @@ class ColumnProblem(Problem):
         form, column = self.form, self.part
         value = column.at_zero
         if form.bias == "free":
-            shift = best_bias_shift(column, np.zeros(form.features.n_rows))
+            shift = best_bias_alone(column)
             value = column.distribution_value(shift * column.y) if shift else value
         lower = -math.inf if column.pulled else column.highest_bound_at_zero
         return math.inf if self.hard else value, -math.inf if math.isnan(lower) else lower
@@ -127,7 +127,7 @@ class ColumnProblem(Problem):
         told = bounded and (column.mean > 0 or column.hard)
         if column.offset is not None or column.start is not None or told:
             return None
-        shift = best_bias_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
+        shift = best_bias_alone(column) if form.bias == "free" else 0.0
         intercept = float(form.features.dtype.type(shift))
         value = column.distribution_value(intercept * column.y) if intercept else column.at_zero
         objective = math.inf if column.hard else self.unit * value

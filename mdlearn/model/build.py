@@ -149,7 +149,8 @@ def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: i
         return np.asarray(stacked.any(axis=tuple(range(stacked.ndim - 1))))
     used = np.zeros(n, dtype=bool)
     for i in nonzero_solution_arrays(values):
-        there, at = values[i].reshape(-1, places[i].shape[0]) != 0, places[i]
+        at = places[i]
+        there = values[i].reshape(-1, at.shape[0]) != 0
         some = there[0] if there.shape[0] == 1 else there.any(axis=0)
         if at.shape[0] == n:
             used |= some
@@ -165,7 +166,7 @@ def have_few_values_of_all_rows(values: Sequence[np.ndarray], places: Sequence[n
         return False
     if len(values) == 1:
         return places[0].shape[0] == n
-    return not [at for one, at in zip(values, places) if one.shape != shape or at.shape[0] != n]
+    return shape[-1] == n and not [one for one in values if one.shape != shape]
 
 
 def nonzero_solution_arrays(values: Sequence[np.ndarray]) -> list[int]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mdlearn.forms.losses import HingeTerm
-from mdlearn.forms.margin import Column, best_bias_shift
+from mdlearn.forms.margin import Column, best_bias_alone, best_bias_shift
 
 TERMS = {"hinge": (HingeTerm(1.0),), "two sides": (HingeTerm(1.0), HingeTerm(0.7, side=-1, threshold=2.0))}
 
@@ -35,3 +35,13 @@ def test_the_middle_of_an_interval_among_many_rows():
     y = np.repeat([1.0, -1.0], half)
     z = np.concatenate([np.full(half, 1.5), np.full(half, 1.25)])  # shifts from -0.5 to 0.25 cost nothing
     assert best_bias_shift(Column(y, np.ones(2 * half), 0.0, 0.0, TERMS["hinge"]), z) == -0.125
+
+
+@pytest.mark.parametrize("positive", [0, 3, 6, 7, 12])
+@pytest.mark.parametrize(
+    "term", [HingeTerm(2.0), HingeTerm(0.7, side=-1, threshold=-2.0), HingeTerm(1.0, threshold=-1.0)]
+)
+def test_the_best_at_zero_is_that_of_margins_of_zero(term, positive):
+    y = np.where(np.arange(12) < positive, 1.0, -1.0)
+    column = Column(y, np.ones(12), 0.0, 0.0, (term,))
+    assert best_bias_alone(column) == best_bias_shift(column, np.zeros(12))

@@ -35,6 +35,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import EqualRows, equal_rows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_rows, steps
+from mdlearn.numerics.frozen_init import quick_init
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.pivoted_cholesky import pivoted_cholesky_of_kernel
@@ -46,6 +47,7 @@ INDEFINITE_SHARE = 1e-8
 NOT_SEMIDEFINITE, GIVE = "the kernel matrix is not positive semidefinite", "give a positive semidefinite kernel"
 
 
+@quick_init
 @dataclass(frozen=True)
 class KernelFeatures:
     """Features of a kernel, as the space of a fit; its Gram matrix is computed once, when first asked for."""
@@ -148,7 +150,7 @@ class KernelFeatures:
         if not self.ready and not coef.any():
             return np.zeros(self.n_rows)
         for asked, answer in self._known.answers:
-            if np.array_equal(asked, coef):
+            if (asked == coef).all():
                 return answer.copy()
         if self._known.merged is not None and not self.whole:
             groups, features = self._known.merged
@@ -312,8 +314,9 @@ class KernelFeatures:
 
     def most_blur(self, coef: np.ndarray) -> float:
         """Upper bound of `blur`, as if all rows had the length of the longest and most roundings."""
-        longest, share = float(self.lengths.max()), 2.0 * UNIT * float(self.roundings.max())
-        return longest * longest * safe_sum(coef) * (share + self._known.deficit)
+        merged = self._known.merged is not None and not self.whole
+        share = 2.0 * UNIT * (float(self.roundings.max()) if merged else self._most_roundings)
+        return self._longest_row * self._longest_row * safe_sum(coef) * (share + self._known.deficit)
 
     @kept
     def lengths(self) -> np.ndarray:
@@ -322,7 +325,11 @@ class KernelFeatures:
 
     def longest(self, coef: np.ndarray) -> float:
         """Upper bound of the absolute value of every decision value."""
-        return float(self.lengths.max()) * float(np.abs(coef) @ self.lengths)
+        return self._longest_row * float(np.abs(coef) @ self.lengths)
+
+    @kept
+    def _longest_row(self) -> float:
+        return float(self.lengths.max())
 
     def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
         """Possible rounding error by which half of the squared norm of sum alpha_i phi(x_i) is too small."""
@@ -343,6 +350,10 @@ class KernelFeatures:
     @kept
     def _roundings(self) -> np.ndarray:
         return kernel_half_roundings(*self.plainest()) if self.pair is None else self.pair.roundings()
+
+    @kept
+    def _most_roundings(self) -> float:
+        return float(self._roundings.max())
 
     def corner(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
         """The Gram matrix of some rows of a plain kernel, or of any where the whole matrix is there."""

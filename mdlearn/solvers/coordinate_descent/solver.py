@@ -346,7 +346,7 @@ def _descent_gram_matrices(form: MarginForm, at_once: int) -> int:
     """Return how many matrices of the Gram matrix's size the coordinate descent solver takes at most."""
     # R (and one more while it is made) is shared; a column with another key, or a bias in R, has its own. The matrix of
     # a face is over multipliers: every term of a row has one.
-    alike = len({variance_reduced_key(column) for column in form.columns}) == 1
+    alike = not form.varied or len({variance_reduced_key(column) for column in form.columns}) == 1
     held = form.bias == "free" and form.varied
-    face = max(column.caps.shape[0] for column in form.columns) ** 2
+    face = max([len(column.terms) for column in form.columns]) ** 2
     return 2 + (face if alike and not held else face + 1) * at_once

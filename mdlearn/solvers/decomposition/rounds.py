@@ -14,7 +14,7 @@ import numpy as np
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.primal import primal_objective
-from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
+from mdlearn.forms.margin import Column, MarginForm, best_bias_alone, best_bias_shift
 from mdlearn.solvers.working_set.block_ascent import BlockAscentDual
 
 LEAST_WORKING_ROWS, MOST_WORKING_ROWS = 2048, 6144
@@ -108,7 +108,7 @@ class DecompositionRounds(BlockAscentDual):
         self.objective, self.lower_bound, self.b = np.inf, -np.inf, 0.0
         at_zero = np.zeros_like(self.f)
         if self.paired:
-            at_zero = column.y * best_bias_shift(column, at_zero)
+            at_zero = column.y * best_bias_alone(column)
         self.objective_at_zero = primal_objective(column, at_zero, 0.0)[0]
         self.e = self.target.copy()
         self.room = np.empty(0)
