@@ -233,12 +233,12 @@ def pairs(Box problem, Py_ssize_t most, double enough):
 
 
 def gather(
-    const double[:, ::1] H, const long long[::1] rows, const long long[::1] columns, double[:, ::1] out,
+    const real_t[:, ::1] H, const long long[::1] rows, const long long[::1] columns, real_t[:, ::1] out,
     Py_ssize_t start, Py_ssize_t stop,
 ):
     """Copy the rows `start` to `stop` of H[rows][:, columns] to the same rows of `out`."""
     cdef Py_ssize_t a, b, n = columns.shape[0]
-    cdef const double* row
+    cdef const real_t* row
     if out.shape[0] != rows.shape[0] or out.shape[1] != n or not 0 <= start <= stop <= rows.shape[0]:
         raise ValueError("the copy needs a row and a column per index, and a range of its rows")
     for a in range(start, stop):

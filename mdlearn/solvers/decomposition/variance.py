@@ -24,6 +24,7 @@ from collections.abc import Generator
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from mdlearn._solvers.bounded_quadratic import gather
 from mdlearn._solvers.products import write_symmetric
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.primal import primal_objective
@@ -195,8 +196,10 @@ class VarianceRounds(DecompositionRounds):
 
     def _gathered(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Kept values between some rows and others, with the constant."""
-        values = self.values[np.ix_(rows, others)]
-        values += self.constant
+        n, values = rows.shape[0], np.empty((rows.shape[0], others.shape[0]), dtype=self.values.dtype)
+        gather(self.values, rows.astype(np.int64), others.astype(np.int64), values, 0, n)
+        if self.constant:
+            values += self.constant
         return values
 
     def strip(self, rows: np.ndarray, others: np.ndarray) -> Generator[None, None, np.ndarray]:

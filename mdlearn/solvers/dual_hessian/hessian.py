@@ -53,7 +53,7 @@ def hessian_row_pieces(H: np.ndarray) -> Iterable[slice]:
 def hessian_block(H: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray | None = None) -> Block:
     """Block of a Hessian between some rows and columns, gathered in interruptible pieces: `out`, if given."""
     n = columns.shape[0]
-    out = np.empty((rows.shape[0], n)) if out is None else out
+    out = np.empty((rows.shape[0], n), dtype=H.dtype) if out is None else out
     rows, columns = rows.astype(np.int64), columns.astype(np.int64)
     step = max(16, ENTRIES_PER_PIECE // max(n, 1))
     for start in range(0, rows.shape[0], step):

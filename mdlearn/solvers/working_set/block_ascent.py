@@ -212,7 +212,7 @@ class BlockAscentDual:
             i = np.flatnonzero(free)
             if i.shape[0] == 0:
                 return
-            A = (yield from hessian_block(H, i, i)) if H.dtype == np.float64 else H[np.ix_(i, i)].astype(np.float64)
+            A = (yield from hessian_block(H, i, i)).astype(np.float64, copy=False)
             shift = DOUBLE_SHIFT if H.dtype == np.float64 else SINGLE_SHIFT
             A[np.diag_indices(i.shape[0])] += self.soft[rows][i] + shift * float(np.diagonal(A).max())
             yield
