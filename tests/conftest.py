@@ -20,7 +20,7 @@ sys.modules["fuzz"] = importlib.util.module_from_spec(_fuzz)
 _fuzz.loader.exec_module(sys.modules["fuzz"])
 
 from compiled import REBUILD, out_of_date  # noqa: E402
-from process_settings import FILTERS, Settings, one_blas_thread  # noqa: E402
+from process_settings import BLAS_THREADS, FILTERS, WORKERS, Settings, blas_threads, one_blas_thread  # noqa: E402
 
 # The reference of many tests: thousands of small products, over which threads of BLAS wait more than they work.
 scipy.optimize.minimize = one_blas_thread()(scipy.optimize.minimize)
@@ -53,9 +53,25 @@ def pytest_collection():
         gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def workers_share_the_cores():
+    """Give each of several workers its share of BLAS's threads: more than there are cores wait for each other."""
+    with blas_threads([max(1, number // WORKERS) for number in BLAS_THREADS]):
+        yield
+
+
+@pytest.fixture
+def blas_threads_of_a_user():
+    """Give BLAS the threads that it has in a process of its own."""
+    with blas_threads(BLAS_THREADS):
+        yield
+
+
 @pytest.fixture(autouse=True)
-def settings_are_left_alone():
+def settings_are_left_alone(request):
     """Fail a test that leaves a setting of the process changed, and put it back for those that follow."""
+    if WORKERS > 1 and request.node.get_closest_marker("threads"):
+        request.getfixturevalue("blas_threads_of_a_user")
     before = Settings()
     yield
     changed = before.put_back()
@@ -64,7 +80,7 @@ def settings_are_left_alone():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def settings_are_left_alone_by_fixtures_of_modules():
+def settings_are_left_alone_by_fixtures_of_modules(workers_share_the_cores):
     """The same for what fixtures of a wider scope leave, which are up before a test's and go after it."""
     before = Settings()
     yield

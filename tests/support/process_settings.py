@@ -18,19 +18,23 @@ FILTERS = "warning filters"
 assert scipy.linalg
 LIBRARIES = ThreadpoolController().select(user_api="blas").lib_controllers
 """Looked for once: it takes 10 ms, and asking each of them 1 microsecond."""
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+"""Processes among which pytest shares out the tests."""
+BLAS_THREADS = [library.get_num_threads() for library in LIBRARIES]
+"""What each has in a process of its own."""
 
 
 class Settings:
     """What the settings are when this is made; a warning filter may name its module by text or by a pattern of it."""
 
     def __init__(self):
-        self.modules = set(sys.modules)
+        self.modules = tuple(sys.modules)
         self.found = {
             "environment": {name: value for name, value in os.environ.items() if name not in OF_OTHERS},
             "BLAS threads": {library.filepath: library.get_num_threads() for library in LIBRARIES},
             "working folder": os.getcwd(),
             "NumPy's error state": {**np.geterr(), "call": np.geterrcall()},
-            FILTERS: [tuple(getattr(part, "pattern", part) for part in one) for one in warnings.filters],
+            FILTERS: list(warnings.filters),
         }
 
     def put_back(self, but=()):
@@ -39,8 +43,12 @@ class Settings:
         Libraries add warning filters when they are first imported, in whichever test that is.
         """
         before, now = self.found, Settings()
-        if any(name.partition(".")[0] not in OURS for name in now.modules - self.modules):
+        if before == now.found:  # as after nearly every test
+            return []
+        if any(name.partition(".")[0] not in OURS for name in {*now.modules}.difference(self.modules)):
             but = (*but, FILTERS)
+        for found in (before, now.found):
+            found[FILTERS] = [tuple(getattr(part, "pattern", part) for part in one) for one in found[FILTERS]]
         names = [name for name in before if before[name] != now.found[name] and name not in but]
         if names:
             for variable in now.found["environment"].keys() - before["environment"].keys():
@@ -66,13 +74,18 @@ def told(before, after):
     return f"{before!r} became {after!r}"
 
 
-@contextlib.contextmanager
 def one_blas_thread():
     """One thread of BLAS for a reference's many small products: two wait for each other longer than they work."""
+    return blas_threads([1] * len(LIBRARIES))
+
+
+@contextlib.contextmanager
+def blas_threads(numbers):
+    """That many threads of each BLAS."""
     before = [library.get_num_threads() for library in LIBRARIES]
     try:
-        for library in LIBRARIES:
-            library.set_num_threads(1)
+        for library, number in zip(LIBRARIES, numbers):
+            library.set_num_threads(number)
         yield
     finally:
         for library, number in zip(LIBRARIES, before):

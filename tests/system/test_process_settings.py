@@ -43,19 +43,25 @@ def _of_the_module():
 """
 
 
-@pytest.mark.slow
-def test_what_a_test_leaves_changed_fails_it(tmp_path):
+def run_apart(program, folder, **environment):
+    """Run tests in a process of their own, with the settings that all tests have."""
     for name in ("conftest.py", "support/compiled.py", "support/process_settings.py", "fuzz/__init__.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(TESTS / name, tmp_path / name)
-    (tmp_path / "test_culprits.py").write_text(CULPRITS, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "-p", "no:randomly", "test_culprits.py"],
-        cwd=tmp_path,
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(TESTS / name, folder / name)
+    (folder / "test_program.py").write_text(program, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "-p", "no:randomly", "test_program.py"],
+        cwd=folder,
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=200,
     )
+
+
+@pytest.mark.slow
+def test_what_a_test_leaves_changed_fails_it(tmp_path):
+    done = run_apart(CULPRITS, tmp_path)
     failed = {line.split("::")[1].split(" ")[0] for line in done.stdout.splitlines() if line.startswith("ERROR ")}
     # The last one bears what the module leaves.
     assert failed == {"test_environment", "test_threads", "test_folder", "test_errors", "test_filters", "test_innocent"}
@@ -66,6 +72,28 @@ def test_what_a_test_leaves_changed_fails_it(tmp_path):
         "a fixture of a module leaves changed: environment: {'OF_THE_MODULE': None}",
     ):
         assert said in done.stdout
+
+
+SHARED = """
+import process_settings
+import pytest
+
+SHARE = [max(1, number // 2) for number in process_settings.BLAS_THREADS]
+
+
+def threads(): return [library.get_num_threads() for library in process_settings.LIBRARIES]
+def test_most(): assert threads() == SHARE
+@pytest.mark.threads
+def test_about_threads(): assert threads() == process_settings.BLAS_THREADS
+def test_others_after(): assert threads() == SHARE
+"""
+
+
+@pytest.mark.slow
+def test_workers_share_the_threads_of_blas(tmp_path):
+    """As many threads as cores in each of several processes would wait for each other."""
+    done = run_apart(SHARED, tmp_path, PYTEST_XDIST_WORKER_COUNT="2")
+    assert "3 passed" in done.stdout, done.stdout
 
 
 # ---------------------------------------------------------------- imports
