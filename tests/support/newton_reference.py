@@ -66,7 +66,7 @@ def minimum(F, y, bias, terms, v=0.0, a=0.0, weight=None):
     if bias == "free":
         ridge[-1] = 0.0
 
-    def parts(u):
+    def parts(u, second=False):
         z = R @ u
         mean = c @ z / m
         value = 0.5 * u @ (ridge * u) + v * (c @ (z - mean) ** 2) / m - a * mean
@@ -77,15 +77,17 @@ def minimum(F, y, bias, terms, v=0.0, a=0.0, weight=None):
             value += weight * c @ excess**2
             slope -= 2 * weight * side * c * excess
             curve += 2 * weight * c * (excess > 0)
+        gradient = ridge * u + R.T @ slope
+        if not second:
+            return value, gradient
         centred = R - c @ R / m
-        hessian = np.diag(ridge) + R.T @ (curve[:, None] * R) + 2 * v / m * centred.T @ (c[:, None] * centred)
-        return value, ridge * u + R.T @ slope, hessian
+        return np.diag(ridge) + R.T @ (curve[:, None] * R) + 2 * v / m * centred.T @ (c[:, None] * centred)
 
     u = np.zeros(R.shape[1])
     for method in ("trust-exact", "BFGS"):
-        options = {"hess": lambda u: parts(u)[2]} if method == "trust-exact" else {}
-        u = minimize(lambda u: parts(u)[0], u, jac=lambda u: parts(u)[1], method=method, tol=1e-12, **options).x
-    value, gradient, _ = parts(u)
+        options = {"hess": lambda u: parts(u, second=True)} if method == "trust-exact" else {}
+        u = minimize(parts, u, jac=True, method=method, tol=1e-12, **options).x
+    value, gradient = parts(u)
     assert np.abs(gradient).max() <= 1e-6 * (1 + abs(value)), "the reference itself has not converged"
     return value, y * (R @ u)
 

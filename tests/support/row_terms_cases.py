@@ -117,8 +117,8 @@ class Formula:
             self.Q[-1, -1] = 1.0
         self.c, self.v, self.a = c, v, a
 
-    def at(self, u, width):
-        """(value, gradient, Hessian) at u = (w, b), kinks rounded over `width`."""
+    def at(self, u, width, second=True):
+        """(value, gradient, Hessian) at u = (w, b), kinks rounded over `width`; without `second` the gradient."""
         c, N, z = self.c, self.c.sum(), self.R @ u
         mean = c @ z / N
         value = u @ self.Q @ u / 2 + self.v * (c @ (z - mean) ** 2) / N - self.a * mean
@@ -127,9 +127,12 @@ class Formula:
             if function is not None:
                 f, df, ddf = function(z - shift, width)
                 value, slope, bend = value + factor @ f, slope + factor * df, bend + factor * ddf
+        gradient = self.Q @ u + self.R.T @ slope
+        if not second:
+            return gradient
         centred = self.R - c @ self.R / N
         hessian = self.Q + self.R.T @ (bend[:, None] * self.R) + 2 * self.v / N * centred.T @ (c[:, None] * centred)
-        return value, self.Q @ u + self.R.T @ slope, hessian
+        return value, gradient, hessian
 
     def value(self, u):
         """The objective itself."""
@@ -150,11 +153,12 @@ class Formula:
                 if -gradient @ step <= 1e-11 * (1 + abs(value)):
                     break
                 low, high = 0.0, 1.0
-                while self.at(u + high * step, width)[1] @ step < 0:
+                while self.at(u + high * step, width, second=False) @ step < 0:
                     low, high = high, 2 * high
                 for _ in range(40):  # values would not tell the last digits, slopes do
                     middle = 0.5 * (low + high)
-                    low, high = (middle, high) if self.at(u + middle * step, width)[1] @ step < 0 else (low, middle)
+                    falls = self.at(u + middle * step, width, second=False) @ step < 0
+                    low, high = (middle, high) if falls else (low, middle)
                 u = u + high * step
         assert -gradient @ step <= 1e-9 * (1 + abs(value)), "the reference itself has not converged"
         lost = sum(f.sum() for f, own in zip(self.factors, self.functions) if own is not None)
