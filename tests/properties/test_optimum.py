@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from judging import assert_optimal, kernel_of, scale_of, signs, true_optimum
 from optimum_cases import BIASES, fits_of, overlapping
+from pairwise import pairs_first
 from reference import optimum, scale_gamma
 
 import mdlearn
@@ -45,9 +46,7 @@ KERNELS = ("linear", "rbf", "rbf-scale", "poly", "poly-default", "precomputed", 
 # ---------------------------------------------------------------- kernels x biases x weights x engines
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(*pairs_first(kernel=KERNELS, bias=BIASES, weighted=[False, True]))
 def test_ldm_optimum(kernel, bias, weighted):
     X, y, settings = kernel_case(kernel)
     rng = np.random.default_rng(5)
@@ -59,9 +58,7 @@ def test_ldm_optimum(kernel, bias, weighted):
         assert model.certificate.converged and model.certificate.gap <= 1e-11
 
 
-@pytest.mark.parametrize("lambda2", [0.0, 0.3])
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+@pytest.mark.parametrize(*pairs_first(kernel=["linear", "rbf", "precomputed"], bias=BIASES, lambda2=[0.0, 0.3]))
 def test_optimum_without_variance(kernel, bias, lambda2):
     """lambda1 = 0: a free bias then has an equality constraint in the dual."""
     X, y, settings = kernel_case(kernel)

@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from pairwise import pairs_first
 from row_terms_cases import GAMMA, LOSSES, Formula, gram, objective_of, sample
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
@@ -84,10 +85,9 @@ def judge(models, stated, begin, kernel="linear"):
             assert own.objective - best <= 0.03 * (begin - best), where
 
 
-@pytest.mark.parametrize("what", ["weights", "shifts", "both"])
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    *pairs_first(loss=[*LOSSES], kernel=["linear", "rbf"], bias=BIASES, what=["weights", "shifts", "both"])
+)
 def test_every_engine_reaches_the_optimum_or_refuses(loss, kernel, bias, what):
     X, y, counts, *_ = sample()
     given = {**by_row(what), "v": 6.0, "a": 1.5} if what == "both" else by_row(what)

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from pairwise import pairs_first
 from row_terms_cases import LOSSES, Formula, objective_of, sample
 
 import mdlearn
@@ -54,11 +55,9 @@ def check_both_fits(one, other, rel):
     assert one.certificate.objective == pytest.approx(other.certificate.objective, rel=rel)
 
 
-@pytest.mark.parametrize("held", [None, 2])
-@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
-@pytest.mark.parametrize("rest", RESTS)
-@pytest.mark.parametrize("by_row", BY_ROW)
-@pytest.mark.parametrize("loss", TAKEN)
+@pytest.mark.parametrize(
+    *pairs_first(loss=TAKEN, by_row=[*BY_ROW], rest=[*RESTS], bias=["none", "regularized", "free"], held=[None, 2])
+)
 def test_the_optimum(loss, by_row, rest, bias, held):
     X, y, counts, weights, shifts = sample()
     given = {name: {"weights": weights, "shifts": shifts}[name] for name in BY_ROW[by_row]}

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from decomposition_cases import counted_rounds, data, make_small
+from pairwise import pairs_first
 
 import mdlearn
 from mdlearn.extend import HingeTerm, Parameter, Terms
@@ -75,9 +76,7 @@ def value_and_bound(model, G, y, kinks, powers, weights, bias):
     return value, bound
 
 
-@pytest.mark.parametrize("bias", ["free", "regularized", "none"])
-@pytest.mark.parametrize("C", [0.02, 1.0, 100.0])
-@pytest.mark.parametrize("powers", POWERS)
+@pytest.mark.parametrize(*pairs_first(powers=POWERS, C=[0.02, 1.0, 100.0], bias=["free", "regularized", "none"]))
 def test_the_optimum_of_a_band(small, powers, C, bias):
     X, y = data(m=400)
     counts = np.random.default_rng(3).integers(1, 4, y.shape[0]).astype(float)
@@ -146,7 +145,7 @@ def test_a_row_goes_over_to_its_other_term_with_the_gradient_of_it():
 
 
 def test_a_start_of_another_band_is_where_it_begins(small, monkeypatch):
-    X, y = data()
+    X, y = data(m=400)
     given = {"kernel": "rbf", "gamma": 0.3, "solver": "decomposition", "tol": 1e-5}
     near = mdlearn.fit(Band, X, y, theta=0.28, C=1.1, **given)
     sizes = counted_rounds(monkeypatch)

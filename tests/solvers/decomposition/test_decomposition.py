@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from decomposition_cases import counted_rounds, data, make_small, slow_rounds
+from pairwise import pairs_first
 
 import mdlearn
 from mdlearn.data.features.kernel_features import KernelFeatures
@@ -24,9 +25,7 @@ def small(monkeypatch):
     make_small(monkeypatch)
 
 
-@pytest.mark.parametrize("bias", ["free", "regularized", "none"])
-@pytest.mark.parametrize("C", [0.02, 1.0, 100.0])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(*pairs_first(loss=[*LOSSES], C=[0.02, 1.0, 100.0], bias=["free", "regularized", "none"]))
 def test_the_optimum(small, loss, C, bias):
     X, y = data(m=400)
     given = {"C": C, "bias": bias, "kernel": "rbf", "gamma": 0.3}

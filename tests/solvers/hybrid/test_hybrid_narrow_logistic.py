@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hybrid_cases import OBJECTIVES, SHARP, column_of, entropy, optimum, rare_and_heavy, sample
+from pairwise import pairs_first
 
 import mdlearn
 from mdlearn._solvers import narrow_logistic
@@ -185,10 +186,11 @@ def test_more_columns_are_narrow_for_smooth_losses_over_one_block(name, value, m
     assert not loss_column.suits_narrow_loss_column(rows, smooth=True)
 
 
-@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
-@pytest.mark.parametrize("C", [0.02, 50.0])
-@pytest.mark.parametrize("m, d", [(60, 130), (400, 90)])
-def test_logistic_fits_over_small_blocks_of_many_columns_are_compiled_steps(bias, C, m, d, monkeypatch):
+@pytest.mark.parametrize(
+    *pairs_first(shape=[(60, 130), (400, 90)], C=[0.02, 50.0], bias=["none", "regularized", "free"])
+)
+def test_logistic_fits_over_small_blocks_of_many_columns_are_compiled_steps(shape, C, bias, monkeypatch):
+    m, d = shape
     monkeypatch.setattr(solver.newton_start, "logistic_newton_start", None)
     X, y = sample(m, d)
     model = mdlearn.fit(OBJECTIVES["logistic"], X, y, C=C, bias=bias, tol=1e-9, solver="hybrid")

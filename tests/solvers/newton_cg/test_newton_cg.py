@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pairwise import pairs_first
 from regression_cases import Above, Rounded, Tube, sample
 
 import mdlearn
@@ -60,9 +61,10 @@ def data(m=300, d=4, seed=0, noise=0.6):
     return X, y, rng.integers(1, 4, m).astype(float)
 
 
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("kernel", [{"kernel": "rbf", "gamma": 0.3}, {"kernel": "poly", "gamma": 0.1, "coef0": 1.0}])
-@pytest.mark.parametrize("case", CASES)
+KERNELS = {"kernel": "rbf", "gamma": 0.3}, {"kernel": "poly", "gamma": 0.1, "coef0": 1.0}
+
+
+@pytest.mark.parametrize(*pairs_first(case=[*CASES], kernel=KERNELS, bias=BIASES))
 def test_the_optimum(few, case, kernel, bias):
     X, y, counts = data()
     objective, params = CASES[case]

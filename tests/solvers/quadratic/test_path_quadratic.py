@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pairwise import pairs_first
 from path_cases import RBF, path, rows, single
 
 import mdlearn
@@ -41,9 +42,7 @@ def done(work):
             return end.value
 
 
-@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize(*pairs_first(name=[*GRIDS], k=[2, 3], bias=["none", "regularized", "free"]))
 def test_the_answers_of_factorisations(name, k, bias):
     objective, grid, settings = GRIDS[name]
     X, y, counts = rows(k=k, m=80)
