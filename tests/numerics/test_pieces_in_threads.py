@@ -199,7 +199,7 @@ def test_kernels_of_plugins_are_asked_in_the_calling_thread(monkeypatch):
     assert threads == {threading.get_ident()}
 
 
-@pytest.mark.parametrize("n", [800, 1500])
+@pytest.mark.parametrize("n", [800, pytest.param(1500, marks=pytest.mark.slow)])
 def test_factors_have_the_same_bits_in_any_number_of_threads(n, monkeypatch):
     monkeypatch.setattr(pieces_in_threads, "SINGLE_THREAD_PIECES", 0.0)
     rng = np.random.default_rng(n)

@@ -127,10 +127,10 @@ def gap_outside(objective, model, X, y, C):
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_a_small_one_chooses_an_engine_that_ends_exactly(objective, C):
     """A matrix of all rows would take seven times as much: the optimum is that of sums computed outside."""
-    X, y = data(m=3000)
+    X, y = data(m=1500)
     y = np.where(y > 0, 1.0, -1.0)
     given = {"bias": "regularized", "tol": 1e-5, **KERNEL} | ({"C": C} if objective == "svm" else {"nu": 2 * C})
-    model = mdlearn.fit(objective, X, y, solver_options={"cache": 1e7}, **given)
+    model = mdlearn.fit(objective, X, y, solver_options={"cache": 2.5e6}, **given)
     assert model.solver == "decomposition" and model.certificate.converged
     assert 0 <= gap_outside(objective, model, X, y, C) <= 1.01e-5
 
@@ -146,7 +146,7 @@ def test_the_choice_is_among_engines_that_keep_to_it(objective, whole):
 
 def test_nobody_goes_on_with_a_whole_matrix(monkeypatch):
     """Engines that go on where one ended without the gap asked for know no such bound, so they are not asked."""
-    X, y = data(m=800)
+    X, y = data(m=400)
     monkeypatch.setattr(KernelFeatures, "gram", lambda self: pytest.fail("the whole matrix was asked for"))
     with pytest.warns(mdlearn.ConvergenceWarning):
         mdlearn.fit("svm", X, y, C=1e3, solver_options={"cache": 1e6}, tol=1e-15, **KERNEL)

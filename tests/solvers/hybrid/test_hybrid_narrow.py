@@ -206,8 +206,15 @@ print(sorted(faults)[4])
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="an allocator of its own rules")
-@pytest.mark.parametrize("objective", ["svm", "ldm"])
-@pytest.mark.parametrize("m, d", [(8124, 22), (20000, 5)])
+@pytest.mark.parametrize(
+    "objective, m, d",
+    [
+        ("svm", 20000, 5),
+        ("ldm", 8124, 22),
+        pytest.param("svm", 8124, 22, marks=pytest.mark.slow),
+        pytest.param("ldm", 20000, 5, marks=pytest.mark.slow),
+    ],
+)
 def test_fits_one_after_the_other_keep_their_memory(objective, m, d):
     """A fit does not return to the system what the next one asks for."""
     code = COUNTED_FAULTS.format(m=m, d=d, objective=objective)
