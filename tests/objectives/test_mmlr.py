@@ -26,29 +26,34 @@ def objective(W, b, X, y, alpha, lam, weights=None, square_bias=False):
     return total / weights.sum() + lam * ((W**2).sum() + (square_bias * b**2).sum())
 
 
-def derivative(W, b, X, y, alpha, lam, square_bias):
+def value_and_derivative(W, b, X, y, alpha, lam, square_bias):
+    """The same and its gradient by W and b, of all rows at once."""
     F, own = X @ W + b, (np.arange(len(y)), y)
-    P = expit(-alpha * (F[own][:, None] - F - 2.0))
-    P[own] = 0.0
+    short = -alpha * (F[own][:, None] - F - 2.0)
+    losses, P = np.logaddexp(0.0, short) / alpha, expit(short)
+    losses[own] = P[own] = 0.0
     P[own] = -P.sum(axis=1)
     P /= len(y)
-    return X.T @ P + 2 * lam * W, P.sum(axis=0) + 2 * lam * square_bias * b
+    value = losses.sum() / len(y) + lam * ((W**2).sum() + (square_bias * b**2).sum())
+    return value, X.T @ P + 2 * lam * W, P.sum(axis=0) + 2 * lam * square_bias * b
 
 
 def optimum(X, y, alpha, lam, bias):
     d, k = X.shape[1], y.max() + 1
 
+    def parts(v):
+        return v[: d * k].reshape(d, k), v[d * k :] if bias != "none" else np.zeros(k)
+
     def fun(v):
-        W, b = v[: d * k].reshape(d, k), v[d * k :] if bias != "none" else np.zeros(k)
-        G, g = derivative(W, b, X, y, alpha, lam, bias == "regularized")
-        return objective(W, b, X, y, alpha, lam, None, bias == "regularized"), np.append(G, g * (bias != "none"))
+        value, G, g = value_and_derivative(*parts(v), X, y, alpha, lam, bias == "regularized")
+        return value, np.append(G, g * (bias != "none"))
 
     v = np.zeros(d * k + k)
     for _ in range(3):
-        found = minimize(fun, v, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 0, "gtol": 1e-12})
-        v = found.x
-    F = X @ v[: d * k].reshape(d, k) + (v[d * k :] if bias != "none" else 0.0)
-    return found.fun, F - F.mean(axis=1, keepdims=True)
+        v = minimize(fun, v, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 0, "gtol": 1e-12}).x
+    W, b = parts(v)
+    F = X @ W + b
+    return objective(W, b, X, y, alpha, lam, None, bias == "regularized"), F - F.mean(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
@@ -157,7 +162,7 @@ def test_steep_losses_and_small_norms(alpha, lam, bias):
     held = objective(W, b, X, y, alpha, lam, None, bias == "regularized")
     assert model.certificate.objective == pytest.approx(held, rel=1e-11)
     # The bound, from the conditions of the optimum: what the gradient leaves open under the squared norm.
-    G, g = derivative(W, b, X, y, alpha, lam, bias == "regularized")
+    _, G, g = value_and_derivative(W, b, X, y, alpha, lam, bias == "regularized")
     rest = (G**2).sum() + (g @ g if bias == "regularized" else 0.0)
     assert rest / (4 * lam) <= 1e-8 * held and (bias != "free" or np.abs(g).max() <= 1e-11)
 

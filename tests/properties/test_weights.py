@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from judging import assert_optimal
+from pairwise import pairs_first
 from two_hinges import TwoHinges
 
 import mdlearn
@@ -39,10 +40,7 @@ OBJECTIVES = {
 }
 
 
-@pytest.mark.parametrize("given", OBJECTIVES)
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(*pairs_first(kernel=[*KERNELS], bias=BIASES, classes=[2, 3], given=[*OBJECTIVES]))
 def test_integer_weights_equal_repeated_rows(kernel, bias, classes, given):
     X, y, counts = problem(classes)
     objective, more = OBJECTIVES[given]

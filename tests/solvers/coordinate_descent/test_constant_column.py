@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pairwise import pairs_first
 
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -90,10 +91,12 @@ def test_rows_without_a_column_are_rows_with_an_empty_one(text):
     assert (before != Z).nnz == 0
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-@pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize(
-    "weights", [{"lambda1": 0.0}, {"lambda1": 1.0}, {"lambda1": 16.0 * M}, {"C": 0.0, "lambda1": 5.0}]
+    *pairs_first(
+        kind=[np.float64, np.float32],
+        index=[np.int32, np.int64],
+        weights=[{"lambda1": 0.0}, {"lambda1": 1.0}, {"lambda1": 16.0 * M}, {"C": 0.0, "lambda1": 5.0}],
+    )
 )
 def test_the_same_optimum_as_by_other_engines(text, kind, index, weights):
     X, y = text

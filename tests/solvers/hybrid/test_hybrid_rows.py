@@ -36,7 +36,7 @@ def test_layouts(loss, dtype, layout, tmp_path):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_dense_rows_that_are_mostly_zeros_are_passed_over_without_them(loss, monkeypatch):
     """No product with one vector, those of the certificate included, goes over the zeros; the values are the same."""
-    X, y = sparse_rows(600, 80)
+    X, y = sparse_rows(300, 80)
     X, y, passes = X.toarray().astype(np.float64), 2.0 * y - 1.0, []
     monkeypatch.setattr(loss_column, "WHOLE_BLOCK_ENTRIES", 0)
     for name in ("dot", "adjoint", "column_squares"):

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from newton_reference import features_of
+from pairwise import pairs_first
 from scipy.optimize import minimize
 from scipy.special import expit
 from smooth_reference import BIASES, formula, overlapping
@@ -94,9 +95,7 @@ def test_no_ridge_but_a_variance(bias, v, a):
     assert model.intercept_[0] == pytest.approx(b, abs=1e-6)
 
 
-@pytest.mark.parametrize("w", [1e-3, 1.0, 1e4, 1e8])
-@pytest.mark.parametrize("alpha", [0.1, 10.0, 1e3, 1e5])
-@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2])
+@pytest.mark.parametrize(*pairs_first(scale=[1e-2, 1.0, 1e2], alpha=[0.1, 10.0, 1e3, 1e5], w=[1e-3, 1.0, 1e4, 1e8]))
 def test_sharp_losses_and_steep_ones(scale, alpha, w):
     """Far from their threshold these losses have no curvature left in float64; steps must neither stall nor fly off."""
     X, y = overlapping(100, 5, noise=0.3)

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from pairwise import pairs_first
 from scipy import sparse
 from sgd_cases import HINGE, KINDS, LOSSES, NEVER, g, near, points, step_scale, task_of, transcription, with_ones
 
@@ -50,10 +51,9 @@ def test_the_expected_step_is_the_full_gradient(loss, bias, weighted, differs):
     assert np.abs(gradient).max() > 1e-3
 
 
-@pytest.mark.parametrize("t0", [0, 1, 37, 120, 1000])
-@pytest.mark.parametrize("bias", ["none", "regularized"])
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    *pairs_first(kind=[*KINDS], loss=[*LOSSES], bias=["none", "regularized"], t0=[0, 1, 37, 120, 1000])
+)
 def test_iterates_equal_a_dense_transcription(kind, loss, bias, t0):
     X, y = points(m=40, d=5, seed=2)
     X[np.random.default_rng(1).random(X.shape) < 0.4] = 0.0
