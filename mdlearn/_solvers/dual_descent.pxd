@@ -1,6 +1,6 @@
 """Visit of one row by dual coordinate ascent: what its multipliers become, and what the sums get of it."""
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport uint64_t
 
 from mdlearn._solvers.clones cimport MDLEARN_PREFETCH  # and what makes clones
@@ -69,6 +69,14 @@ cdef class Ascent:
     cdef readonly double loss, gain
     cdef double rest
     cdef readonly Py_ssize_t n_free, n_between, n_capped, visits
+
+
+cdef class Sweeps:
+    cdef public int most
+    cdef int settling
+    cdef double share, surveyed, lazy, tol, least, near
+    cdef Py_ssize_t visits, settling_visits
+    cdef const double[::1] pull
 
 
 cdef inline void shuffle(long long[::1] order, Py_ssize_t n, uint64_t* state) noexcept nogil:
@@ -213,3 +221,30 @@ cdef inline void grow(const real_t* x, double* w, Py_ssize_t d, double by) noexc
         mdlearn_add(x, w, d, by)
     else:
         add(x, 1, w, d, by)
+
+
+cdef inline double end_sweep(Ascent p, Sweeps s, double* sums) noexcept nogil:
+    """Objective and bound at the sums of a sweep or survey; return by how much their gap is beyond the limit."""
+    cdef Py_ssize_t n = p.w.shape[0]
+    cdef double total = p.mean - p.tau, half, gap
+    if p.norm < INFINITY:
+        mdlearn_add(&p.centre[0], &p.w[0], n, -total)
+        p.tau, p.along = p.mean, mdlearn_inner(&p.w[0], &p.centre[0], n)
+        p.lift += total * p.rate
+        gap = p.along + p.mean * p.norm
+        half = 0.5 * (mdlearn_inner(&p.w[0], &p.w[0], n) + p.mean * (p.along + gap))
+        sums[0], sums[1] = half + p.loss - p.mean * gap, p.gain + 0.5 * total * total * p.rate - half
+    else:
+        half = 0.5 * mdlearn_inner(&p.w[0], &p.w[0], n)
+        sums[0], sums[1] = half + p.loss, p.gain - half
+        if s.pull is not None:
+            sums[0] -= mdlearn_inner(&p.w[0], &s.pull[0], s.pull.shape[0])
+    gap = fabs(sums[0] - sums[1])  # margins at visits can say less than the bound does
+    p.lazy = s.lazy * gap / p.records.shape[0]
+    return gap - s.tol * max(fabs(sums[1] + gap), s.least)
+
+
+cdef inline bint is_near(Ascent p, Sweeps s, const double* sums) noexcept nogil:
+    """Whether free rows are to settle on their kinks, beside a variance."""
+    cdef double gap = fabs(sums[0] - sums[1])
+    return p.norm < INFINITY and gap <= s.near * max(fabs(sums[1] + gap), s.least)

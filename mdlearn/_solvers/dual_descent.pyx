@@ -9,7 +9,7 @@ w = u + tau v only the row itself is added to anything. After a sweep all s_i mo
 the sum 0, and u and tau with them, so that w stays: a single number says how far.
 """
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 
 from mdlearn._solvers.clones cimport MDLEARN_PREFETCH, prefetch
@@ -95,12 +95,6 @@ cdef class Sweeps:
     coefficients with, or None; near, settling, settling_visits : relative gap from which such passes follow, most of
     them, and visits.
     """
-
-    cdef public int most
-    cdef int settling
-    cdef double share, surveyed, lazy, tol, least, near
-    cdef Py_ssize_t visits, settling_visits
-    cdef const double[::1] pull
 
     def __init__(
         self, int most, double share, Py_ssize_t visits, double surveyed, double lazy, double tol, double least,
@@ -299,33 +293,6 @@ cdef int check_sweeps(Ascent p, Sweeps s) except -1:
     if s.pull is not None and not 0 < s.pull.shape[0] <= p.w.shape[0]:
         raise ValueError("coefficients and what they are pulled with do not fit")
     return 0
-
-
-cdef double end_sweep(Ascent p, Sweeps s, double* sums) noexcept nogil:
-    """Objective and bound at the sums of a sweep or survey; return by how much their gap is beyond the limit."""
-    cdef Py_ssize_t n = p.w.shape[0]
-    cdef double total = p.mean - p.tau, half, gap
-    if p.norm < INFINITY:
-        mdlearn_add(&p.centre[0], &p.w[0], n, -total)
-        p.tau, p.along = p.mean, mdlearn_inner(&p.w[0], &p.centre[0], n)
-        p.lift += total * p.rate
-        gap = p.along + p.mean * p.norm
-        half = 0.5 * (mdlearn_inner(&p.w[0], &p.w[0], n) + p.mean * (p.along + gap))
-        sums[0], sums[1] = half + p.loss - p.mean * gap, p.gain + 0.5 * total * total * p.rate - half
-    else:
-        half = 0.5 * mdlearn_inner(&p.w[0], &p.w[0], n)
-        sums[0], sums[1] = half + p.loss, p.gain - half
-        if s.pull is not None:
-            sums[0] -= mdlearn_inner(&p.w[0], &s.pull[0], s.pull.shape[0])
-    gap = fabs(sums[0] - sums[1])  # margins at visits can say less than the bound does
-    p.lazy = s.lazy * gap / p.records.shape[0]
-    return gap - s.tol * max(fabs(sums[1] + gap), s.least)
-
-
-cdef inline bint is_near(Ascent p, Sweeps s, const double* sums) noexcept nogil:
-    """Whether free rows are to settle on their kinks, beside a variance."""
-    cdef double gap = fabs(sums[0] - sums[1])
-    return p.norm < INFINITY and gap <= s.near * max(fabs(sums[1] + gap), s.least)
 
 
 def sums_of_sweep(Ascent p, Sweeps s):

@@ -9,18 +9,11 @@ from libc.math cimport INFINITY, fabs, isfinite
 from libc.string cimport memcpy, memset
 
 from mdlearn._solvers.narrow_loops cimport (
-    mdlearn_adjoint, mdlearn_advance, mdlearn_along, mdlearn_envelopes, mdlearn_gram, mdlearn_margins, mdlearn_recentre,
+    mdlearn_adjoint, mdlearn_advance, mdlearn_along, mdlearn_envelopes, mdlearn_gram, mdlearn_recentre,
     mdlearn_scaled,
 )
-from mdlearn._solvers.narrow_matrices cimport check_shared, factor, give_shared, half_solve, solve, take_shared
+from mdlearn._solvers.narrow_matrices cimport check_shared, factor, give_shared, solve, take_shared
 from mdlearn._solvers.rows cimport add, inner
-
-cdef enum:
-    # Rows of the table of a problem: numbers of every row of it.
-    LABEL, CAP, SOFTNESS, STEEPNESS, CENTRE, Z, X, U, SIGNED, SLOPE, DZ, SDZ, FALL, ALPHA, BEST, HELD, TABLE
-    # Rows of the table of its coefficients.
-    W = 0, G, PUSHED, AW, STEP, SOLUTION, HALF, FIXED, BEST_PUSHED, SCRATCH, MORE_SCRATCH, HIGHEST, VECTORS
-    TRIALS = 60, MOST_MOVES = 8, SHORT_STEPS = 3, LANES = 8, PIECE = 256, SAMPLE = 16
 
 cdef double SHORT_STEP = 0.01
 """Length of a step of which SHORT_STEPS in a row tell of envelopes that are too steep: steps zigzag between kinks."""
@@ -44,20 +37,6 @@ cdef class NarrowNewton:
     ----------
     objective, lower_bound, bound : at w; for the multipliers there; for the best ones so far.
     """
-
-    cdef const double[:, ::1] T, A, L
-    cdef double[:, ::1] table
-    cdef double[::1] space
-    cdef double *vectors
-    cdef double *M
-    cdef double *sum
-    cdef double *room
-    cdef long long *free
-    cdef Py_ssize_t rows, m, n, n_free, stride, wide, sample
-    cdef double kink, growth, solved, close, slope
-    cdef bint squared, factored, summed
-    cdef int short_steps
-    cdef readonly double objective, lower_bound, bound
 
     def __init__(
         self, const double[:, ::1] T, const double[::1] labels, const double[::1] caps, const double[::1] softness,
@@ -174,32 +153,6 @@ cdef class NarrowNewton:
                 margins(self, STEP, DZ)
                 memcpy(&z[0], row(self, Z), size)
                 memcpy(&dual[0], row(self, DZ), size)
-
-
-cdef inline double* row(NarrowNewton p, int which) noexcept nogil:
-    return &p.table[which, 0]
-
-
-cdef inline double* vector(NarrowNewton p, int which) noexcept nogil:
-    return p.vectors + which * (p.n + 8)
-
-
-cdef inline void margins(NarrowNewton p, int source, int target) noexcept nogil:
-    mdlearn_margins(&p.T[0, 0], p.m, p.n, p.m, vector(p, source), row(p, LABEL), row(p, target))
-
-
-cdef inline void times(const double[:, ::1] A, const double* x, double* out, Py_ssize_t n) noexcept nogil:
-    """A x, or x where A is empty."""
-    cdef Py_ssize_t j
-    for j in range(n):
-        out[j] = inner(&A[j, 0], x, n) if A.shape[0] else x[j]
-
-
-cdef inline double half_square(NarrowNewton p, const double* x) noexcept nogil:
-    """1/2 x' A^-1 x."""
-    if p.L.shape[0] == 0:
-        return 0.5 * inner(x, x, p.n)
-    return 0.5 * half_solve(&p.L[0, 0], p.n, p.n, x, vector(p, HALF))
 
 
 cdef void evaluate(NarrowNewton p) noexcept nogil:
