@@ -28,7 +28,13 @@ from mdlearn.data.features.gram import (
     mean_gram_diagonal,
     sum_of_gram_rows,
 )
-from mdlearn.data.features.kernel_rounding import UNIT, kernel_half_roundings, kernel_rounding_deficit, safe_sum
+from mdlearn.data.features.kernel_rounding import (
+    UNIT,
+    check_squared_length,
+    kernel_half_roundings,
+    kernel_rounding_deficit,
+    safe_sum,
+)
 from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -42,9 +48,6 @@ from mdlearn.numerics.pivoted_cholesky import pivoted_cholesky_of_kernel
 
 MANY_KNOWN = 0.5
 """Share of the known rows of a Gram matrix that have a coefficient, from which a product with all of them is faster."""
-INDEFINITE_SHARE = 1e-8
-"""Negative squared length that no rounding makes, relative to (sum |alpha_i| |phi(x_i)|)^2."""
-NOT_SEMIDEFINITE, GIVE = "the kernel matrix is not positive semidefinite", "give a positive semidefinite kernel"
 
 
 @quick_init
@@ -291,10 +294,7 @@ class KernelFeatures:
         """
         value = float(coef @ (self.decision(coef) if f is None else f))
         if value < 0:
-            sizes, off = np.abs(coef), self.blur(coef)
-            size = float(sizes @ np.sqrt(np.maximum(self.squares(), 0.0)))
-            if value < -max(INDEFINITE_SHARE * size * size, float(sizes @ off)):
-                raise ValueError(f"{NOT_SEMIDEFINITE} (it gives some point a negative squared length); {GIVE}")
+            check_squared_length(value, np.abs(coef), self.squares(), self.blur(coef))
         return max(value, 0.0)
 
     def squared_length(self, coef: np.ndarray) -> float:
@@ -382,20 +382,13 @@ class KernelFeatures:
             self._known.rows = None
             self._known.memory.numbers.clear()  # beside the whole matrix it would be one that nobody asked for
             if not self.kernel.plain:
-                self._check_semidefinite()
+                self._known.deficit = kernel_rounding_deficit(self._store["gram"], self.roundings)
         return self._store["gram"]
 
     def _computed_gram(self) -> Generator[None, None, np.ndarray]:
         if self.pair is not None:
             return (yield from self.pair.gram())
         return (yield from gram_by_kernel(*self._centred_copy()))
-
-    def _check_semidefinite(self) -> None:
-        """Raise ValueError when the Gram matrix is not positive semidefinite, and note what rounding took from that."""
-        lacks = kernel_rounding_deficit(self._store["gram"], 2.0 * UNIT * float(self.roundings.max()))
-        if lacks is None:
-            raise ValueError(f"{NOT_SEMIDEFINITE} (by far more than rounding); {GIVE}")
-        self._known.deficit = lacks
 
 
 Features = LinearFeatures | KernelFeatures

@@ -20,6 +20,9 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 
 UNIT = 0.5 * float(np.finfo(float).eps)
+INDEFINITE_SHARE = 1e-8
+"""Negative squared length that no rounding makes, relative to (sum |alpha_i| |phi(x_i)|)^2."""
+NOT_SEMIDEFINITE, GIVE = "the kernel matrix is not positive semidefinite", "give a positive semidefinite kernel"
 ROUNDINGS_HERE, GIVEN = 1.5, 4.0
 """Roundings of an entry that is computed here, and of one that somebody else computed."""
 VANISHING = 4.0
@@ -71,27 +74,37 @@ def _kernel_squares_lost(rows: Rows, centre: np.ndarray | None) -> tuple[np.ndar
     return squares, lost
 
 
-def kernel_rounding_deficit(G: np.ndarray, rounding: float) -> float | None:
-    """Rounding deficit of a kernel matrix G: smallest power of ten d with G + d diag G semidefinite; None: above WORST.
+def kernel_rounding_deficit(G: np.ndarray, roundings: np.ndarray) -> float:
+    """Rounding deficit of a kernel matrix G: smallest power of ten d with G + d diag G semidefinite.
 
-    Of many rows, some that are evenly spaced: each principal part of a semidefinite matrix is semidefinite. `rounding`
-    is what entries may be off, relative to sqrt(G_ii G_jj): as much of a deficit counts as none.
+    Of many rows, some that are evenly spaced: each principal part of a semidefinite matrix is semidefinite. `roundings`
+    are half of those of entries, by row: as much of a deficit counts as none. ValueError where it is above WORST.
     """
     m = G.shape[0]
     some = np.linspace(0, m - 1, min(m, SOME)).astype(np.intp)
     A, n = G[np.ix_(some, some)], some.shape[0]
     diagonal = np.diagonal(A)
     largest = float(diagonal.max())
-    if largest <= 0:
-        return 0.0 if not A.any() else None
-    if float(diagonal.min()) < -WORST * largest:
-        return None
+    if largest <= 0 and not A.any():
+        return 0.0
+    if largest <= 0 or float(diagonal.min()) < -WORST * largest:
+        raise ValueError(f"{NOT_SEMIDEFINITE} (by far more than rounding); {GIVE}")
     root = 1.0 / np.sqrt(np.maximum(diagonal, UNIT * largest))
     A = A * root * root[:, None]
-    clean = n * rounding
+    clean = n * 2.0 * UNIT * float(roundings.max())
     worse = 10.0 ** np.arange(np.ceil(np.log10(clean)) + 1, np.log10(WORST) + 1)
     for delta in (clean, *worse.tolist()):
         A[np.diag_indices(n)] = diagonal * root * root + delta
         if lapack.dpotrf(A, clean=0)[1] == 0:
             return 0.0 if delta == clean else delta
-    return None
+    raise ValueError(f"{NOT_SEMIDEFINITE} (by far more than rounding); {GIVE}")
+
+
+def check_squared_length(value: float, sizes: np.ndarray, squares: np.ndarray, blur: np.ndarray) -> None:
+    """Raise ValueError for a negative squared length of sum alpha_i phi(x_i) that no rounding of kernel values makes.
+
+    `sizes`: |alpha_i|; `squares`: |phi(x_i)|^2; `blur`: what rounding may have done to the values of the sum.
+    """
+    size = float(sizes @ np.sqrt(np.maximum(squares, 0.0)))
+    if value < -max(INDEFINITE_SHARE * size * size, float(sizes @ blur)):
+        raise ValueError(f"{NOT_SEMIDEFINITE} (it gives some point a negative squared length); {GIVE}")
