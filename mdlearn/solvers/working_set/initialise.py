@@ -29,12 +29,8 @@ from mdlearn.solvers.dual_hessian.hessian import (
     SupportHessian,
 )
 from mdlearn.solvers.dual_hessian.variance_reduced import VarianceReducedGram, variance_reduced_gram
-from mdlearn.solvers.working_set.block_ascent import (
-    FIRST_VIOLATION,
-    BlockAscentDual,
-    WorkingSetAscent,
-    suits_block_ascent,
-)
+from mdlearn.solvers.working_set.block_ascent import BlockAscentDual, suits_block_ascent
+from mdlearn.solvers.working_set.working_set_ascent import FIRST_VIOLATION, WorkingSetAscent
 
 WHOLE_GRAM_ROWS = 1024
 """Rows up to which the whole Gram matrix, one block, costs next to nothing."""

@@ -14,7 +14,7 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.solvers.dual_hessian import cholesky_ordered
 from mdlearn.solvers.dual_hessian import hessian as hessians
-from mdlearn.solvers.working_set import block_ascent, initialise
+from mdlearn.solvers.working_set import initialise, working_set_ascent
 
 GAMMA = 0.3
 
@@ -38,13 +38,13 @@ def drain(work):
 def way(request, monkeypatch):
     """Limits low enough for small problems: rows of the support, all rows, leading directions, one factor."""
     used = []
-    run = block_ascent.WorkingSetAscent.run
+    run = working_set_ascent.WorkingSetAscent.run
 
     def watched(self):
         used.append(type(self.hessian).__name__)
         return run(self)
 
-    monkeypatch.setattr(block_ascent.WorkingSetAscent, "run", watched)
+    monkeypatch.setattr(working_set_ascent.WorkingSetAscent, "run", watched)
     monkeypatch.setattr(initialise, "LEAST_SAMPLE_ROWS", 20)
     if request.param == "rows":
         monkeypatch.setattr(initialise, "WHOLE_GRAM_ROWS", 10)
