@@ -98,7 +98,7 @@ def form_of_first_passes(task: Objective, params: dict[str, Any], summary: Summa
     if type(task).row_terms is Objective.row_terms:
         return StreamedForm.of(terms, summary, bias)
     say = partial(declared_row_terms, task, params, terms.loss)
-    return StreamedForm.of(terms, summary, bias, BlockRowTerms(say, terms.loss, summary))
+    return StreamedForm.of(terms, summary, bias, BlockRowTerms(task, say, terms.loss, summary))
 
 
 def _sample_in_first_pass(passes: Passes, summary: Summary, seed: int) -> Data:

@@ -17,6 +17,7 @@ from mdlearn.driver.choice import choose_solver
 from mdlearn.forms.margin import BIASES
 from mdlearn.model.file.loading import load_model_file
 from mdlearn.model.task import task_of
+from mdlearn.objectives.base import Objective
 from mdlearn.plugins.registry import registry
 from mdlearn.testing.composites import check_composite, check_composite_certificate
 from mdlearn.testing.declaration import check_bounds, check_declaration, check_params, check_unknown_parameter
@@ -33,11 +34,15 @@ from mdlearn.testing.reference import (
     reference_moved,
     reference_of_rows,
     reference_rbf_matrix,
-    reference_rows_setting,
     reference_sample,
     reference_task,
 )
 from mdlearn.testing.require import CLOSE, require, require_clauses, require_close, require_error
+from mdlearn.testing.values_by_row import (
+    require_length_of_values_by_row,
+    require_row_terms_of_rows_alone,
+    values_made_by_row,
+)
 
 
 def check_certificate(objective: Any) -> None:
@@ -103,14 +108,15 @@ def check_weights(objective: Any) -> None:
     for settings in reference_kernels(objective):
         for k in (2, 3):
             X, y, counts = reference_sample(objective, k)
+            classes = f", {k} classes" if task_of(reference_task(objective)).y == "labels" else ""
             weighted = reference_fit(objective, X, y, sample_weight=counts, **settings)
             rows = np.repeat(np.arange(len(X)), counts)
             repeated = reference_fit(reference_of_rows(objective, rows), X[rows], y[rows], **settings)
             require_close(
                 (weighted, X),
                 (repeated, X),
-                f"integer weights and repeated rows give different models ({settings['kernel']} kernel, {k} classes); "
-                "use `total` for m, and data.counts for every sum over rows",
+                f"integer weights and repeated rows give different models ({settings['kernel']} kernel{classes}); "
+                "use `total` for m, data.counts for every sum over rows, and row_values for what callers gave by row",
             )
 
 
@@ -127,11 +133,27 @@ def check_row_order(objective: Any) -> None:
 
 def check_values_by_row(objective: Any) -> None:
     """Check settings that hold a value for each row of X: values go with their rows, and certificates know of them."""
-    task, n = reference_task(objective), len(reference_sample(objective)[0])
-    own = {name: make(n) for name in task.parameters if (make := reference_rows_setting(task, name)) is not None}
+    task = reference_task(objective)
+    own = values_made_by_row(task)
+    if type(task).row_terms is Objective.row_terms and not own:
+        return
+    whole = reference_task(objective, **own)
     for check in CHECKS_OF_VALUES_BY_ROW if own else ():
-        told = f"with {' and '.join(own)} by row, of which row_values picks those of a problem's rows"
-        require_clauses(told, (check,), reference_task(objective, **own))
+        require_clauses(f"with {' and '.join(own)} by row", (check,), whole)
+    for name, values in own.items() if len(own) > 1 else ():
+        alone = reference_task(objective, **{name: values})
+        require_clauses(f"with {name} by row, alone", (check_weights_where_taken,), alone)
+    require_length_of_values_by_row(whole, own)
+    require_row_terms_of_rows_alone(whole)
+
+
+def check_weights_where_taken(objective: Any) -> None:
+    """Check weights as before, where an objective takes what it was given."""
+    try:
+        reference_fit(objective, *reference_sample(objective)[:2])
+    except (TypeError, ValueError):
+        return
+    check_weights(objective)
 
 
 def check_engines_agree(objective: Any) -> None:

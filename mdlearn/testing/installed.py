@@ -17,7 +17,6 @@ from typing import Any
 
 from mdlearn.data.validation import check_number
 from mdlearn.errors import PluginWarning
-from mdlearn.plugins.loading import plugin_error_line
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.testing.checks import CHECKS
@@ -161,7 +160,8 @@ def _installed_fault(check: Callable[[str], None], name: str) -> str | None:
     except KeyboardInterrupt:
         raise
     except Exception as error:
-        return " ".join([f"{check.__name__}: {plugin_error_line(error)}", *getattr(error, "__notes__", ())])
+        told = " ".join(str(error).split())
+        return " ".join([f"{check.__name__}: {type(error).__name__}: {told}", *getattr(error, "__notes__", ())])
     return None
 
 

@@ -137,7 +137,7 @@ def reference_certificates(model: Model) -> tuple[Certificate, ...]:
     return model.certificate.parts or (model.certificate,)
 
 
-def reference_task(objective: Any, **given: float) -> Objective:
+def reference_task(objective: Any, **given: Any) -> Objective:
     """Instance of the objective to check, with some parameters replaced."""
     return registered_objective_with(find("objective", objective), given)
 

@@ -68,12 +68,13 @@ def require_terms(task: Objective, where: str = "") -> None:
     )
 
 
-def require_error(kind: type[Exception], call: Callable[[], Any], told: str) -> str:
+def require_error(kind: type[Exception] | tuple[type[Exception], ...], call: Callable[[], Any], told: str) -> str:
     """Require that a call raises an error of a kind; return its text."""
     try:
         call()
     except kind as error:
         return str(error)
     except Exception as error:
-        raise AssertionError(f"{told} with {kind.__name__}, not {error!r}") from error
+        wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
+        raise AssertionError(f"{told} with {wanted}, not {error!r}") from error
     raise AssertionError(told)

@@ -35,6 +35,7 @@ from mdlearn.testing.reference import (
     reference_title,
 )
 from mdlearn.testing.require import require, require_clauses
+from mdlearn.testing.solver_objectives import solver_trial_objectives
 
 MOST_OBJECTIVES = 3
 """Objectives, among those that a solver takes, on whose problems it is tried."""
@@ -86,7 +87,8 @@ def check_solver(solver: Any, objectives: Any = None) -> None:
         A registered name, or a subclass of `mdlearn.Solver`; it is tried with its default options.
     objectives : iterable of names, classes or instances, optional
         Objectives that it may take. Default: all registered ones; it is tried on the first three that it takes, on few
-        rows before many, without weights and bias before with them.
+        rows before many, without weights and bias before with them. One that is `exact` and sets `offsets` or
+        `by_row` is tried on a regression and on terms that differ by row as well.
 
     Raises
     ------
@@ -101,6 +103,9 @@ def check_solver(solver: Any, objectives: Any = None) -> None:
     refusals = Exception if objectives is None else ValueError
     chosen = list(registry().objectives if objectives is None else objectives)
     trials = _trials_of_solver(engine, _solver_trials_of_objectives(chosen, refusals))
+    for declared in solver_trial_objectives(engine) if objectives is None and trials and engine.exact else ():
+        small = (one for one in _solver_trials_of_objectives(declared, ValueError) if len(one.arguments[2]) == SIZES[0])
+        trials += _trials_of_solver(engine, small, 1)
     require_clauses(title, (solver_claims_what_it_takes,), engine, _solver_trials_of_objectives(chosen, refusals))
     tried = "no registered objective" if objectives is None else f"none of {', '.join(map(reference_title, chosen))}"
     require(bool(trials), f"{title}: {tried}, at its defaults, is a problem that it takes")
@@ -223,13 +228,13 @@ SOLVER_CLAUSES = (solver_comes_to_an_end, solver_reports_its_points, solver_reac
 """Clauses of the contract of engines, in the order in which `check_solver` goes through them."""
 
 
-def _trials_of_solver(engine: Solver, trials: Iterable[SolverTrial]) -> list[SolverTrial]:
+def _trials_of_solver(engine: Solver, trials: Iterable[SolverTrial], most: int = MOST_OBJECTIVES) -> list[SolverTrial]:
     """Small problems that an engine takes, of the first few objectives, the smallest ones first."""
     found: dict[str, list[SolverTrial]] = {}
     for trial in trials:
         if engine_takes_form(type(engine), trial.form):
             name = reference_task(trial.arguments[0]).name
-            if name not in found and len(found) == MOST_OBJECTIVES:
+            if name not in found and len(found) == most:
                 break
             found.setdefault(name, []).append(trial)
     return [trial for mine in found.values() for trial in mine]

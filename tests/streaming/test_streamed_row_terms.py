@@ -238,7 +238,7 @@ def test_what_depends_on_other_rows_is_refused(fault):
     X, y, counts, _, _ = sample(60)
     task = type("Beside", (ByRow,), {"row_terms": lambda self, data, params: FAULTS[fault](data)})
     task.needs_all_rows = lambda self, params: ""
-    with pytest.raises(ValueError, match="depend on the rows beside it; give X and y"):
+    with pytest.raises(TypeError, match="row_terms says other things of rows without those beside them"):
         mdlearn.fit(task, cut(X, y, counts), None)
 
 

@@ -222,8 +222,81 @@ class FirstCosts(ReadsCosts):
         return None if params["costs"] is None else RowTerms(params["costs"][: len(data.counts)])
 
 
+class CostsOfAnyLength(ReadsCosts):
+    """It picks costs itself, from an array of any length."""
+
+    name = "costs-of-any-length"
+
+    def row_terms(self, data, params):
+        return None if params["costs"] is None else RowTerms(np.asarray(params["costs"])[data.rows])
+
+
+class CostsByTheirMean(ReadsCosts):
+    """It says that row blocks will do, where a cost depends on those of all rows."""
+
+    name = "costs-by-their-mean"
+
+    def needs_all_rows(self, params):
+        return ""
+
+    def row_terms(self, data, params):
+        if params["costs"] is None:
+            return None
+        costs = row_values(data, params["costs"], "costs", low=0.0)
+        return RowTerms(costs / (data.counts @ costs / data.total))
+
+
+class CostsUntried(ReadsCosts):
+    """Nothing says how costs are to be made."""
+
+    name = "costs-untried"
+    parameters: ClassVar = {
+        "C": Parameter(1.0, "weight of the summed loss"),
+        "costs": Setting(None, "a cost for each row of X", lambda name, value: value),
+    }
+
+
+class CostsOfTenRows(ReadsCosts):
+    """It makes ten costs whatever is asked for."""
+
+    name = "costs-of-ten-rows"
+    parameters: ClassVar = {
+        "C": Parameter(1.0, "weight of the summed loss"),
+        "costs": Setting(None, "a cost for each row of X", lambda name, value: value, by_row=lambda n: np.ones(10)),
+    }
+
+
+class CostsAlone(ReadsCosts):
+    """Without costs it makes some up by position; with them all is well."""
+
+    name = "costs-alone"
+    parameters: ClassVar = {
+        **ReadsCosts.parameters,
+        "shifts": Setting(None, "a number for each row", lambda name, value: value, by_row=lambda n: np.arange(n) / n),
+    }
+
+    def row_terms(self, data, params):
+        if params["shifts"] is None:
+            return super().row_terms(data, params)
+        own = super().row_terms(data, params) or RowTerms(1.0 + np.arange(len(data.counts)))
+        return RowTerms(own.weights, row_values(data, params["shifts"], "shifts"))
+
+
 FAULTS = (
-    (checks.check_values_by_row, FirstCosts, "with costs by row, .*: check_weights does not hold"),
+    (
+        checks.check_values_by_row,
+        CostsOfAnyLength,
+        "costs of 37 values for 36 rows of X is accepted; take",
+    ),
+    (
+        checks.check_values_by_row,
+        CostsByTheirMean,
+        "says other weights of rows without the rest, although",
+    ),
+    (checks.check_values_by_row, CostsUntried, "row_terms returns None here, so that nothing tries it; declare by_row"),
+    (checks.check_values_by_row, CostsOfTenRows, "'costs' of costs-of-ten-rows: by_row"),
+    (checks.check_values_by_row, CostsAlone, "with shifts by row, alone: check_weights_where_taken does not hold"),
+    (checks.check_values_by_row, FirstCosts, "with costs by row: check_weights does not hold"),
     (checks.check_declaration, Capitals, "lower-case"),
     (checks.check_declaration, NoSummary, "summary needs to be one line"),
     (checks.check_declaration, Undocumented, "C has no doc"),

@@ -7,6 +7,7 @@ certificate holds for the problem that the faulty code declares, by plain formul
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -26,6 +27,7 @@ from mdlearn.extend import Parameter, plus
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.svm import SVM
 from mdlearn.plugins.registry import registry
+from mdlearn.solvers.newton.solver import Newton
 from mdlearn.testing import check_kernel, check_objective, check_solver, check_source
 from mdlearn.testing.reference import reference_data, reference_form, reference_sample, reference_task
 
@@ -274,6 +276,22 @@ OTHER_CLAUSES = (
 def test_other_clauses_can_fail_too(check, cls, words):
     with pytest.raises(AssertionError, match=words):
         check(cls)
+
+
+class OffsetsTwice(Newton):
+    """It takes the targets of a regression off twice."""
+
+    name = "offsets-twice"
+
+    def iterate(self, form, column, *given):
+        twice = column if column.offset is None else replace(column, offset=2.0 * column.offset)
+        return super().iterate(form, twice, *given)
+
+
+def test_what_an_engine_says_of_regression_is_tried():
+    """No registered objective is a regression that it takes."""
+    with pytest.raises(AssertionError, match="regression of squares, 8 rows, no bias"):
+        check_solver(OffsetsTwice)
 
 
 def test_both_values_of_a_kernel_that_depends_on_the_block_are_told():

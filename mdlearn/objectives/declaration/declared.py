@@ -134,6 +134,10 @@ class Setting:
     allowed: Callable[[str, Any], Any]
     by_row: Callable[[int], Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.by_row is not None and not callable(self.by_row):
+            raise TypeError(f"by_row needs to be a function that makes values for n rows, or None; got {self.by_row!r}")
+
     def check(self, name: str, value: Any) -> Any:
         """Return the value in its usual form.
 

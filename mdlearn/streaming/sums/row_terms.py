@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mdlearn.data.row_blocks.summary import Block, Summary
 from mdlearn.data.validation import Data
+from mdlearn.errors import faulty
 from mdlearn.forms.losses import Term
 from mdlearn.forms.row_terms import RowTerms
 
@@ -20,7 +22,8 @@ ROUNDING_OF_ROW_TERMS = 1e-6
 class BlockRowTerms:
     """Callable that makes the row terms of a block: weights and shifts of all T terms in its rows, shape (2, T, n)."""
 
-    say: Callable[[Data], RowTerms | None]  # an objective's `row_terms`, checked
+    objective: Any  # whose they are, for errors
+    say: Callable[[Data], RowTerms | None]  # its `row_terms`, checked
     terms: tuple[Term, ...]
     summary: Summary
 
@@ -28,17 +31,17 @@ class BlockRowTerms:
         return self._of(block.data(self.summary, block.counts))
 
     def checked(self, block: Block) -> np.ndarray:
-        """Return the row terms of a block; ValueError where those of every other row are different without the rest."""
+        """Return the row terms of a block; FaultyPlugin where those of every other row differ without the rest."""
         data, rows = block.data(self.summary, block.counts), np.arange(0, block.counts.shape[0], 2)
         whole, targets = self._of(data), None if data.targets is None else data.targets[rows]
         some = {name: getattr(data, name)[rows] for name in ("codes", "counts", "rows")}
         alone = self._of(replace(data, X=data.X.take(rows), targets=targets, **some))
         for one, other in zip(alone, whole[..., rows]):
             if np.abs(one - other).max(initial=0.0) > ROUNDING_OF_ROW_TERMS * np.abs(other).max(initial=0.0):
-                raise ValueError(
-                    "row blocks need row_terms that say of a row what follows from it alone, and here they depend on "
-                    "the rows beside it; give X and y"
+                told = (
+                    "says other things of rows without those beside them, while needs_all_rows is empty; give X and y"
                 )
+                raise faulty(self.objective, "objective", "row_terms", told)
         return whole
 
     def _of(self, data: Data) -> np.ndarray:
