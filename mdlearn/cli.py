@@ -14,7 +14,7 @@ from mdlearn.commands.predicting import PredictCommand
 from mdlearn.commands.studies import CompareCommand, DemoCommand
 from mdlearn.errors import ErrorNotes, came, faulty, is_foreign, is_raised_by, note_origin
 from mdlearn.plugins.command import Command, UsageError
-from mdlearn.plugins.registry import registered_commands
+from mdlearn.plugins.registry import list_plugins, registered_commands
 
 INTERRUPTED = 130
 """The shells' exit code after Ctrl-C: 128 + SIGINT."""
@@ -51,6 +51,10 @@ def _run_cli_command(words: Sequence[str], program: str) -> int:
     if named in IN_OTHER_PACKAGES and named not in commands:
         package = IN_OTHER_PACKAGES[named]
         parser.error(f"{named} is a command of the package {package}; run: pip install {package}")
+    if named is not None and named not in commands and named not in CLASSES:
+        refused = [str(record) for record in list_plugins() if record.error]
+        if refused:
+            parser.error(f"no command {named!r} is known; plugins with something missing: {'; '.join(refused)}")
     given = parser.parse_args(words)
     command = commands[given.command]
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from typing import Any
 
 from mdlearn.data.validation import check_number
 from mdlearn.errors import PluginWarning
+from mdlearn.plugins.discovery import normalized_distribution_name
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.testing.checks import CHECKS
@@ -32,6 +34,10 @@ CLAUSE_AT_LIMIT = re.compile(
     r"^Timeout .*? in (\w+)\n  File [^\n]* in (?:require_clauses|_installed_fault)$", re.DOTALL | re.MULTILINE
 )
 """Clause in the traceback of a process of checks that ended itself at the limit: the last one that was called."""
+
+
+NO_NAME = r"[^A-Za-z0-9._-]"
+"""What ends the name in a requirement of a distribution."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +148,27 @@ def check_installed_name(kind: str, name: str, answer: str) -> None:
     """Check one installed name, and write to the file `answer` which clauses hold and what is wrong."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)
+        _leave_out_other_engines(kind, name)
         found = [(check, _installed_fault(check, name)) for check in CHECKS_BY_KIND[kind]]
     held = [one.__name__ for check, fault in found if fault is None for one in CLAUSES.get(check, (check,))]
     faults = [fault for _, fault in found if fault is not None]
     Path(answer).write_text(json.dumps([held, faults]), encoding="utf-8")
+
+
+def _leave_out_other_engines(kind: str, name: str) -> None:
+    """Take engines of plugins out of this process of checks that the one which brings a name does not ask for.
+
+    solver="auto" asks all of them: a faulty one would be a fault of every name.
+    """
+    brings = {record.distribution: name in getattr(record, kind + "s") for record in registry().records}
+    asked = {title for title, own in brings.items() if own}
+    for title in tuple(asked):
+        needs = importlib.metadata.requires(title) or ()
+        needed = {normalized_distribution_name(re.split(NO_NAME, one, maxsplit=1)[0]) for one in needs}
+        asked |= {other for other in brings if normalized_distribution_name(other) in needed}
+    for record in registry().records:
+        for solver in record.solvers if record.distribution not in asked else ():
+            del registry().solvers[solver]
 
 
 def _installed_fault(check: Callable[[str], None], name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from mdlearn.api import fit
 from mdlearn.data.features.kernels import Kernel, make_plugin_kernel
 from mdlearn.data.kernel_functions import KernelFunction, kernel_function_takes_objects
 from mdlearn.data.rows.rows import DenseRows
+from mdlearn.errors import came
 from mdlearn.objectives.base import Parameter
 from mdlearn.plugins.registry import registry
 from mdlearn.testing.require import CLOSE, require, require_clauses
@@ -47,6 +49,8 @@ def check_kernel(kernel: Any, X: np.ndarray | None = None) -> None:
 def kernel_declares_parameters(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check the declaration of a kernel: one line as summary, parameters with texts, and defaults within bounds."""
     require(len(cls.summary.splitlines()) == 1, "summary needs to be one line of text, best the formula")
+    objects = kernel_function_takes_objects(cls) or not len(cls.examples)
+    require(objects, "it has examples, so that it compares objects; say so by rows = 'any'")
     for name, parameter in cls.parameters.items():
         require(isinstance(parameter, Parameter), f"parameters[{name!r}] needs to be a Parameter")
         require(bool(parameter.doc), f"parameter {name} has no doc; say what it is")
@@ -136,7 +140,9 @@ def kernel_stores_its_rows(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check that a kernel makes of stored objects equal ones; one that stores none has to say so by a ValueError."""
     if not kernel_function_takes_objects(cls) or cls.encoded is KernelFunction.encoded:
         return
-    again = cls().decoded(dict(cls().encoded(list(X))))
+    held = cls().encoded(list(X))
+    require(isinstance(held, Mapping), f"encoded returned {came(held)}, a mapping is needed")
+    again = cls().decoded(dict(held))
     require(isinstance(again, list) and len(again) == len(X), "decoded needs to return a list of as many objects")
     same = np.array_equal(
         _checked_kernel_values(cls, _checked_kernel_objects(again), X), _checked_kernel_values(cls, X, X)
@@ -165,7 +171,10 @@ def _checked_kernel_rows(X: Any, cls: type[KernelFunction]) -> np.ndarray:
     """Rows for the checks of a kernel; an array of objects where it compares such."""
     if kernel_function_takes_objects(cls):
         given = list(cls.examples if X is None else X)
-        require(len(given) >= FEWEST_OBJECTS, f"the checks need {FEWEST_OBJECTS} objects, as X or as its examples")
+        told = (
+            f"kernel {cls.name!r}: the checks need {FEWEST_OBJECTS} objects, as X or as its examples; got {len(given)}"
+        )
+        require(len(given) >= FEWEST_OBJECTS, f"kernel {cls.name!r}: {told}")
         return _checked_kernel_objects(given)
     if X is not None:
         return np.array(X, dtype=float)

@@ -29,19 +29,19 @@ class SolverTrialObjective(Objective):
     loss: ClassVar[tuple[Term, ...]] = ()
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
-        """The loss of the class."""
+        """Loss of the class."""
         return Terms(loss=self.loss)
 
 
 class SolverTrialRegression(SolverTrialObjective):
-    """The same of residuals: margins with an offset."""
+    """Trial of a solver on residuals: margins with an offset."""
 
     words: ClassVar[str] = "regression"
     task: ClassVar[Any] = "regression"
 
 
 class SolverTrialRowTerms(SolverTrialObjective):
-    """The same with weights and thresholds by row."""
+    """Trial of a solver on weights and thresholds by row."""
 
     words: ClassVar[str] = "terms by row"
     needs_rows: ClassVar[bool] = True

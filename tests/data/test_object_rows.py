@@ -159,7 +159,9 @@ def test_an_objective_of_a_plugin_with_features_of_its_own_is_refused():
 def test_the_checks_of_kernels_over_objects():
     check_kernel(Spectrum)
     check_kernel(Sets, [frozenset(word) for word in WORDS[:12]])
-    with pytest.raises(AssertionError, match="the checks need 10 objects, as X or as its examples"):
+    with pytest.raises(
+        AssertionError, match="kernel 'sets': the checks need 10 objects, as X or as its examples; got 0"
+    ):
         check_kernel(Sets)
     lame = type("Lame", (Spectrum,), {"values": lambda self, params, A, B: gram(A, B) + len(A[0]) * 1.0})
     with pytest.raises(AssertionError, match=r"k\(a, b\) is .* for a = '', b = 'a'"):

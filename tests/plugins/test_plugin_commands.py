@@ -177,3 +177,12 @@ def test_a_faulty_command_is_left_out(site, capsys, body, fault):
     assert fault in mdlearn.list_plugins()[0].error
     with pytest.raises(SystemExit):
         main(["other"])
+
+
+def test_a_command_of_a_plugin_that_is_not_whole_is_explained(site, capsys):
+    site.add("words", dedent(PLUGIN).replace("return [Count]", "return Count"))
+    with pytest.raises(SystemExit) as stopped, pytest.warns(mdlearn.PluginWarning):
+        main(["count", "book.txt"])
+    assert stopped.value.code == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert "no command 'count' is known; plugins with something missing: words 1.0" in told and "returned" in told

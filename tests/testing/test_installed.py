@@ -7,6 +7,7 @@ import re
 
 import pytest
 from documents import PLUGINS
+from kernel_cases import LAPLACE
 from planted_sources import Gaussian, PlainBlocks
 from plugin_cases import GOOD, Site, offering
 
@@ -84,6 +85,26 @@ WORDS = """
 """
 
 
+CLAIMING = """
+    import mdlearn
+    from mdlearn.extend import Claim
+
+    class Claiming(mdlearn.Solver):
+        name = "claiming"
+        purpose = "claim what it refuses"
+
+        def refusal(self, form):
+            return "it takes nothing"
+
+        def claims(self, form):
+            return Claim(1.0, "cheap")
+
+    @mdlearn.hookimpl
+    def mdlearn_solvers():
+        return [Claiming]
+"""
+
+
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     return Site(tmp_path, monkeypatch)
@@ -126,6 +147,17 @@ def test_one_plugin_by_name(site, capsys, monkeypatch):
         assert main(["plugins", "my-word", *more]) == 1
         known = "ending-plugin, My.Words, switched-off; did you mean 'My.Words'?"
         assert capsys.readouterr() == ("", f"error: plugin 'my-word' is not installed; installed: {known}\n")
+
+
+@pytest.mark.slow
+def test_a_faulty_engine_is_a_fault_of_its_own_plugin_alone(site, capsys):
+    """`solver="auto"` asks all engines: in the checks of another plugin it is left out."""
+    site.add("claiming", CLAIMING)
+    site.add("laplace-plugin", LAPLACE)
+    assert main(["plugins", "laplace-plugin", "--check"]) == 0
+    assert capsys.readouterr()[1] == "everything holds\n"
+    assert main(["plugins", "claiming", "--check"]) == 1
+    assert "Claiming.claims claims a problem that its refusal does not take" in capsys.readouterr()[0]
 
 
 def test_nothing_installed_is_checked(site, capsys):
