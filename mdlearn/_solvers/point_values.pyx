@@ -126,22 +126,85 @@ cdef double missed(
     return total / (found * inner(&own[0], &own[0], m)) if total != 0.0 else 0.0
 
 
+cdef double make_feasible(
+    const double[::1] y, const double[::1] counts, const double[:, ::1] caps, const double[:, ::1] terms, double total,
+    double variance, double mean, int bias, const double[::1] sigma, double[:, ::1] beta, double[::1] alpha, double* room,
+) noexcept nogil:
+    """Dual value of multipliers made feasible, but for the squared norm; alpha is what they stand for."""
+    cdef Py_ssize_t i, t, m = y.shape[0]
+    cdef double lower = 0.0
+    for i in range(m):
+        alpha[i] = sigma[i]
+    if variance > 0.0:
+        lower = spread_bound(&alpha[0], &counts[0], total, 2.0 * variance / total, m)
+    for i in range(m):
+        alpha[i] = y[i] * ((alpha[i] if variance > 0.0 else 0.0) + mean / total * counts[i])
+    for t in range(terms.shape[0]):
+        for i in range(m):
+            beta[t, i] = min(max(beta[t, i], 0.0), caps[t, i])
+    if bias == FREE and not balance(terms, y, beta, &alpha[0], room):
+        lower = -INFINITY
+    for t in range(terms.shape[0]):
+        lower += term_bound(&terms[t, 0], &beta[t, 0], &counts[0], &caps[t, 0], m)
+        for i in range(m):
+            alpha[i] += terms[t, SIDE] * y[i] * beta[t, i]
+    return lower
+
+
+cdef double evaluated(
+    const double[::1] y, const double[::1] counts, const double[:, ::1] terms, double total, double variance, double mean,
+    int bias, const double* coef, Py_ssize_t d, double b, double[::1] z, double* least,
+) noexcept nogil:
+    """Objective at coefficients and b, of which z has the products with the rows and gets the margins."""
+    cdef Py_ssize_t i, t, m = y.shape[0]
+    cdef double objective
+    for i in range(m):
+        z[i] = y[i] * (z[i] + b)
+        if counts[i] > 0.0:
+            least[0] = min(least[0], z[i])
+    objective = 0.5 * inner(coef, coef, d) + distribution(z, counts, total, variance, mean)
+    for t in range(terms.shape[0]):
+        objective += term_loss(&terms[t, 0], &z[0], &counts[0], m)
+    return objective + 0.5 * b * b if bias == REGULARIZED else objective
+
+
+cdef int check_terms(
+    const double[::1] y, const double[::1] counts, const double[:, ::1] terms, int bias, const double[::1] alpha,
+    const double[::1] z,
+) except -1:
+    cdef Py_ssize_t m = y.shape[0]
+    if m == 0 or terms.shape[0] == 0 or terms.shape[1] != NUMBERS or bias < UNBIASED or bias > FREE:
+        raise ValueError("rows, columns or terms are missing")
+    if counts.shape[0] != m or alpha.shape[0] != m or z.shape[0] != m:
+        raise ValueError("rows and numbers of rows differ in length")
+    return 0
+
+
+cdef int check_multipliers(
+    const double[:, ::1] caps, const double[:, ::1] terms, const double[::1] sigma, double[:, ::1] beta, Py_ssize_t m,
+) except -1:
+    cdef Py_ssize_t n = terms.shape[0]
+    if caps.shape[0] != n or beta.shape[0] != n or caps.shape[1] != m or beta.shape[1] != m or sigma.shape[0] != m:
+        raise ValueError("multipliers, their caps and the terms do not fit each other")
+    return 0
+
+
 def values(
     const double[:, ::1] X, const double[::1] y, const double[::1] counts, const double[:, ::1] caps,
     const double[:, ::1] terms, double total, double variance, double mean, int bias,
     const double[::1] w, double b, const double[::1] own, const double[::1] sigma, double[:, ::1] beta,
-    double[::1] alpha, double[::1] z, double[:, ::1] sums, rows=None,
+    double[::1] alpha, double[::1] z, double[:, ::1] sums,
 ):
     """Make multipliers feasible, and evaluate them and coefficients.
 
     Parameters
     ----------
-    X : (m, d), or None where `rows` make the products, and w is None; y, counts, own, sigma : (m,); caps : (T, m); terms : (T, 6); total : sum of the counts; bias : 0 without
+    X : (m, d); y, counts, own, sigma : (m,); caps : (T, m); terms : (T, 6); total : sum of the counts; bias : 0 without
     one, 1 where it is regularized, 2 where it is free: then without a variance; w, b : coefficients; own : numbers of
     the rows that they are made of; w and own None: those that the multipliers stand for, and so is a regularized b;
     sigma : multipliers of the variance. beta : (T, m), changed in place. Written: alpha : (m,), what the multipliers
     stand for; z : (m,), margins; sums : (3, d), of the rows times alpha, and where w is given, of the rows times `own`,
-    and of the squares of the columns; (1, d) where X is None.
+    and of the squares of the columns.
 
     Returns
     -------
@@ -150,63 +213,70 @@ def values(
         balance a free bias, smallest margin of a row that counts, and mean square of what w (and b) lack to be made of
         `own`, in units of its length times that of the column.
     """
-    cdef Py_ssize_t i, t, m = y.shape[0], d = sums.shape[1], n_terms = terms.shape[0]
-    cdef double kappa = 2.0 * variance / total, lower = 0.0, objective, least = INFINITY, held
+    cdef Py_ssize_t m = X.shape[0], d = X.shape[1]
+    cdef double lower, objective, least = INFINITY, held
     cdef bint given = own is not None
     cdef const double *coef
-    if m == 0 or d == 0 or n_terms == 0 or terms.shape[1] != NUMBERS or bias < UNBIASED or bias > FREE:
-        raise ValueError("rows, columns or terms are missing")
-    if X is not None and (X.shape[0] != m or X.shape[1] != d):
-        raise ValueError("rows and numbers of rows or columns differ in length")
-    if X is None and (given or rows is None):
-        raise ValueError("there are no rows for the sums")
-    if counts.shape[0] != m or sigma.shape[0] != m or alpha.shape[0] != m:
-        raise ValueError("rows and numbers of rows differ in length")
-    if caps.shape[0] != n_terms or beta.shape[0] != n_terms or caps.shape[1] != m or beta.shape[1] != m:
-        raise ValueError("multipliers, their caps and the terms do not fit each other")
-    if z.shape[0] != m or sums.shape[0] != (1 if X is None else 3) or sums.shape[1] != d or given != (w is not None):
+    check_terms(y, counts, terms, bias, alpha, z)
+    check_multipliers(caps, terms, sigma, beta, m)
+    if y.shape[0] != m or d == 0 or sums.shape[0] != 3 or sums.shape[1] != d or given != (w is not None):
         raise ValueError("coefficients and sums do not fit the rows")
     if given and (w.shape[0] != d or own.shape[0] != m):
         raise ValueError("coefficients and what they are made of do not fit the rows")
     with nogil:
-        for i in range(m):
-            alpha[i] = sigma[i]
-        if variance > 0.0:
-            lower = spread_bound(&alpha[0], &counts[0], total, kappa, m)
-        for i in range(m):
-            alpha[i] = y[i] * ((alpha[i] if variance > 0.0 else 0.0) + mean / total * counts[i])
-        for t in range(n_terms):
-            for i in range(m):
-                beta[t, i] = min(max(beta[t, i], 0.0), caps[t, i])
-        if bias == FREE and not balance(terms, y, beta, &alpha[0], &z[0]):
-            lower = -INFINITY
-        for t in range(n_terms):
-            lower += term_bound(&terms[t, 0], &beta[t, 0], &counts[0], &caps[t, 0], m)
-            for i in range(m):
-                alpha[i] += terms[t, SIDE] * y[i] * beta[t, i]
+        lower = make_feasible(y, counts, caps, terms, total, variance, mean, bias, sigma, beta, alpha, &z[0])
         if given:
             coef = &w[0]
             mdlearn_row_sums(&X[0, 0], m, d, &alpha[0], &own[0], &sums[0, 0], &sums[1, 0], &sums[2, 0])
         else:
             coef, b = &sums[0, 0], sum_of(&alpha[0], m) if bias == REGULARIZED else b
-            if X is None:
-                with gil:
-                    sums.base[0] = rows.adjoint(alpha.base)
-                    z.base[:] = rows.dot(sums.base[0])
-            else:
-                mdlearn_row_sum(&X[0, 0], m, d, &alpha[0], &sums[0, 0])
-        if X is not None:
-            mdlearn_row_products(&X[0, 0], m, d, coef, &z[0])
-        for i in range(m):
-            z[i] = y[i] * (z[i] + b)
-            if counts[i] > 0.0:
-                least = min(least, z[i])
-        objective = 0.5 * inner(coef, coef, d) + distribution(z, counts, total, variance, mean)
+            mdlearn_row_sum(&X[0, 0], m, d, &alpha[0], &sums[0, 0])
+        mdlearn_row_products(&X[0, 0], m, d, coef, &z[0])
+        objective = evaluated(y, counts, terms, total, variance, mean, bias, coef, d, b, z, &least)
         lower -= 0.5 * inner(&sums[0, 0], &sums[0, 0], d)
-        for t in range(n_terms):
-            objective += term_loss(&terms[t, 0], &z[0], &counts[0], m)
         if bias == REGULARIZED:
             held = sum_of(&alpha[0], m)
-            objective, lower = objective + 0.5 * b * b, lower - 0.5 * held * held
+            lower -= 0.5 * held * held
         held = missed(w, b - sum_of(&own[0], m), own, sums, bias == REGULARIZED) if given else 0.0
     return objective, b, lower, least, held
+
+
+def feasible(
+    const double[::1] y, const double[::1] counts, const double[:, ::1] caps, const double[:, ::1] terms, double total,
+    double variance, double mean, int bias, const double[::1] sigma, double[:, ::1] beta, double[::1] alpha,
+    double[::1] z,
+):
+    """Make multipliers feasible; return their dual value but for the squared norm, minus infinity as in `values`.
+
+    Arguments are those of `values`; z : (m,), room.
+    """
+    cdef double lower
+    check_terms(y, counts, terms, bias, alpha, z)
+    check_multipliers(caps, terms, sigma, beta, y.shape[0])
+    with nogil:
+        lower = make_feasible(y, counts, caps, terms, total, variance, mean, bias, sigma, beta, alpha, &z[0])
+    return lower
+
+
+def at_multipliers(
+    const double[::1] y, const double[::1] counts, const double[:, ::1] terms, double total, double variance, double mean,
+    int bias, double b, const double[::1] alpha, const double[::1] w, double[::1] z,
+):
+    """Evaluate the coefficients w that feasible multipliers stand for, where z has the products of the rows with w.
+
+    Arguments are those of `values`; z gets the margins.
+
+    Returns
+    -------
+    float, float, float, float
+        Objective, b, what the squared norm takes from the dual value, and the smallest margin of a row that counts.
+    """
+    cdef double objective, taken, least = INFINITY
+    check_terms(y, counts, terms, bias, alpha, z)
+    if w.shape[0] == 0:
+        raise ValueError("there are no coefficients")
+    with nogil:
+        b = sum_of(&alpha[0], alpha.shape[0]) if bias == REGULARIZED else b
+        objective = evaluated(y, counts, terms, total, variance, mean, bias, &w[0], w.shape[0], b, z, &least)
+        taken = 0.5 * inner(&w[0], &w[0], w.shape[0]) + (0.5 * b * b if bias == REGULARIZED else 0.0)
+    return objective, b, taken, least

@@ -24,6 +24,7 @@ VOUCHED = {"csr.dot": "w", "csr.adjoint": "out", "csr.squares": "weights",
 
 
 SMALLER = {
+    "point_values.at_multipliers w 0", "point_values.at_multipliers terms 0",
     "apg.slopes terms 0", "apg.bends terms 0", "apg.shrink V 1", "blocks.factor B 1", "hinges.along terms 1",
     "products.add_dense B 0", "sgd.walk_dense terms 1", "sgd.walk_csr terms 1", "cd.sweep order 0",
     "narrow_scatter.columns X 0", "narrow_scatter.columns X 1",

@@ -41,7 +41,11 @@ CENTRED = {"records": one(T, M, 8), "norm": 0.5, "label_mean": 0.1, "kappa": 0.3
 WALK = {"y": np.ones(M), "offset": np.zeros(M), "terms": one(6, T), "u": np.zeros(D + 1 + M),
         "total": np.zeros(D + 1 + M),
         "i": integers(20, M), "j": integers(20, M)}  # fmt: skip
-
+NARROW = {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "softness": one(M), "made_of": one(M), "fixed": one(D),
+          "table": np.zeros((17, 16)), "space": np.zeros((2 * D + 268) * (D + 8))}  # fmt: skip
+POINT = {"y": np.ones(M), "counts": one(M), "terms": one(T, 6), "total": 9.0, "variance": 0.3, "mean": 0.2, "bias": 1,
+         "alpha": one(M), "z": one(M)}  # fmt: skip
+MULTIPLIERS = {"caps": one(T, M), "sigma": one(M), "beta": one(T, M)}
 ASCENT = {"records": one(M, 8), "order": integers(M, M), "free": integers(M, M)}
 ENVELOPES = {"centre": one(M), "steepness": one(M), "caps": one(M)}
 ROOM = {"square": np.zeros((D, D)), "held": np.zeros((M, D)), "columns": np.zeros((4, M)), "change": np.zeros(M)}

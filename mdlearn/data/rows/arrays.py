@@ -87,8 +87,6 @@ def array_as_rows(X: Any, what: str = "X") -> Rows:
 def _sparse_array_as_rows(X: Any, what: str) -> CsrRows:
     """Rows of a sparse array or matrix: CSR in an order and types that compiled loops can read."""
     A = convert_to_csr(X)
-    if A.ndim == 1 and A.dtype.kind in "US":
-        raise TypeError(f"{what} has dtype {A.dtype}; give real numbers, or {OBJECT_KERNEL}")
     _check_array_dtype(A.dtype, what)
     if A.ndim != 2:
         raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D matrix of shape (rows, columns)")

@@ -338,35 +338,31 @@ def values_in_one_pass(form: MarginForm, column: Column, point: Point, own: bool
     # Copies: the engine may go on writing into its arrays, for the next column.
     coef, alphas = (np.array(point.coef, float), np.array(point.alpha, float)) if own else (None, None)
     beta, alpha, z = np.array(point.beta, float), np.empty(m), np.empty(m)
-    sums = np.empty((3 if stored is None else 1, d))
-    objective, intercept, lower, least, missed = point_values.values(
-        rows,
-        np.ascontiguousarray(column.y),
-        np.ascontiguousarray(column.counts),
-        column.caps,
-        terms,
-        column.total,
-        column.variance,
-        column.mean,
-        BIASES.index(form.bias),
-        coef,
-        float(point.intercept),
-        alphas,
-        np.ascontiguousarray(point.sigma, float),
-        beta,
-        alpha,
-        z,
-        sums,
-        stored,
-    )
+    y, counts = np.ascontiguousarray(column.y), np.ascontiguousarray(column.counts)
+    weights = column.total, column.variance, column.mean, BIASES.index(form.bias)
+    sigma, b = np.ascontiguousarray(point.sigma, float), float(point.intercept)
+    if stored is None:
+        sums = np.empty((3, d))
+        objective, intercept, lower, least, missed = point_values.values(
+            rows, y, counts, column.caps, terms, *weights, coef, b, alphas, sigma, beta, alpha, z, sums
+        )
+        element = sums[0]
+    else:
+        lower, missed = point_values.feasible(y, counts, column.caps, terms, *weights, sigma, beta, alpha, z), 0.0
+        element = stored.adjoint(alpha)
+        z = stored.dot(element)
+        objective, intercept, taken, least = point_values.at_multipliers(
+            y, counts, terms, *weights, b, alpha, element, z
+        )
+        lower -= taken
     for (term, counts), b in zip(column.shares, beta):  # what no numbers say
         if term.kind in ("given", "native"):
             objective, lower = objective + term.value(z, counts), lower + term.bound(b, counts)
     if coef is None or alphas is None:
-        coef, alphas = sums[0], alpha
+        coef, alphas = element, alpha
     if not missed <= (ROUNDED_SUM * EPS) ** 2 or not np.count_nonzero(coef):
         return None
-    proof = Dual(lower, alpha, beta, sums[0])
+    proof = Dual(lower, alpha, beta, element)
     growth = 1.0 if "logistic" in column.kinds else growth_to_thresholds(column.terms, least, MISSED_BY_ROUNDING)
     if growth != 1.0:
         longer, b = growth * coef, growth * intercept
