@@ -63,3 +63,16 @@ def test_rows_in_c_order_are_gathered_by_one_copy():
     assert np.array_equal(gathered_rows(np.asfortranarray(A), places), found)
     with pytest.raises(IndexError):
         gathered_rows(A, np.array([0, 2000]))
+
+
+def test_answers_that_are_remembered_are_of_the_same_shape():
+    """Decision values of one column are kept; those of several, or of one as a matrix, are others."""
+    features = KernelFeatures(
+        DenseRows(np.random.default_rng(0).standard_normal((30, 3))), Kernel("rbf", {"gamma": 0.5})
+    )
+    one = np.random.default_rng(1).standard_normal(30)
+    f = features.decision(one)
+    for several in (one[:, None], np.column_stack([one, 2.0 * one])):
+        found = features.decision(several)
+        assert found.shape == several.shape and np.allclose(found[:, 0], f)
+    assert np.array_equal(features.decision(one), f)

@@ -153,7 +153,7 @@ class KernelFeatures:
         if not self.ready and not coef.any():
             return np.zeros(self.n_rows)
         for asked, answer in self._known.answers:
-            if (asked == coef).all():
+            if asked.shape == coef.shape and (asked == coef).all():
                 return answer.copy()
         if self._known.merged is not None and not self.whole:
             groups, features = self._known.merged
