@@ -23,7 +23,7 @@ from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import Certificate, ProvenZeros, Solution, Start, State, ZeroProof, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.interruptible import finished, with_heartbeat
-from mdlearn.numerics.seeds import deferred_rng, seeded_rng
+from mdlearn.numerics.seeds import seeded_rng
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen_seconds
 from mdlearn.solvers.base import Offer, Report, Solver
 
@@ -295,9 +295,8 @@ class Driver(LimitedRun):
             return _Solved(incumbent.certified(), problem.reference, problem.hard)
         count, most = 0, self.limits.max_iter or self.solver.default_max_iter
         others = [*self.relief]
-        # One generator for all engines of a problem.
-        made = seeded_rng if self.engine.foreign else deferred_rng
-        rng = made(self.seed, j) if self.solver.draws else None
+        # One generator for all engines of a problem; making it takes as long as much of a small fit.
+        rng = seeded_rng(self.seed, j) if self.solver.draws else None
         reports = self.engine.reports(form, problem, shared, self.options, rng)
         while True:
             count, asked = yield from self._followed(reports, problem, incumbent, j, count, most)
