@@ -16,6 +16,7 @@ from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
+from mdlearn.solvers.hybrid.narrow import NarrowHinges, NarrowLogisticSteps
 
 LOSSES = ("hinge", "squared", "logistic")
 SHARP = 3.0
@@ -145,3 +146,9 @@ def rare_and_heavy(large, weights):
     column, rows = Column(y, np.ones(m), 0.0, 0.0, weights), AffineRows(DenseRows(X), True)
     parts = LossColumnParts(rows, (X * X).sum(axis=1), "regularized", isinstance(weights[0], HingeTerm))
     return LossColumn(column, rows, parts.squares, parts.stored), parts.narrow
+
+
+def narrow_steps_of(problem, rows):
+    """Steps of a narrow problem, on hinges or logistic losses, not begun."""
+    logistic = problem.column.terms[0].kind == "logistic"
+    return NarrowLogisticSteps(problem, rows, False) if logistic else NarrowHinges(problem, rows)

@@ -27,8 +27,9 @@ from mdlearn.solvers.hybrid.face import (
     step_over_few_dense_rows,
     takes_variance_along,
 )
-from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnQuadratic
+from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.metric import MetricPasses, has_metric, price_of_metric, price_of_whitened_metric
+from mdlearn.solvers.systems.whitening import LossColumnQuadratic
 
 MOST_PASSES, PASSES_SHARE, VISITS_PER_ROW = 30, 0.25, 2
 """Passes over the free rows between two sweeps: until their part of the gap has fallen to a share, and at most."""

@@ -27,7 +27,7 @@ from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.systems.narrow_rows import NarrowRows
 from mdlearn.solvers.systems.scatter import MeansOfColumns, Scatters, SignedMeans
-from mdlearn.solvers.systems.whitening import LossColumnWhitening
+from mdlearn.solvers.systems.whitening import LossColumnQuadratic, LossColumnWhitening
 
 DSYRK, DPOSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
 WHOLE_BLOCK_ENTRIES = 1 << 17
@@ -58,48 +58,6 @@ class LossColumnFactor(NamedTuple):
 
 SharedFactors = dict[int, LossColumnFactor]
 """Factors of second derivatives at w = 0, by the number of rows that they are of."""
-
-
-class LossColumnQuadratic:
-    """Quadratic part of a loss column of the hybrid solver: matrix A and its Cholesky factor.
-
-    Both are None for the identity, which is without its last entry where a bias is free.
-
-    Attributes
-    ----------
-    A, L : ndarray of shape (n, n) or None
-    free : bool
-    """
-
-    def __init__(self, A: np.ndarray | None, L: np.ndarray | None, free: bool) -> None:
-        self.A, self.L, self.free = A, L, free
-
-    @property
-    def diagonal(self) -> np.ndarray | float:
-        """The diagonal of A, but for a free bias."""
-        return 1.0 if self.A is None else np.diagonal(self.A)
-
-    def times(self, w: np.ndarray) -> np.ndarray:
-        """A w."""
-        if self.free:
-            return np.append(w[:-1], 0.0)
-        return w if self.A is None else self.A @ w
-
-    def solved(self, g: np.ndarray) -> np.ndarray:
-        """A^-1 g."""
-        return g if self.L is None else cholesky.cholesky_solve(self.L, g)
-
-    def squared_length(self, g: np.ndarray) -> float:
-        """g' A^-1 g."""
-        return float(g @ self.solved(g))
-
-    def shifted(self, factor: float, M: np.ndarray) -> np.ndarray:
-        """M + factor A, written into M."""
-        if self.A is None:
-            M.flat[:: M.shape[0] + 1] += factor
-        else:
-            M += factor * self.A
-        return M
 
 
 def suits_narrow_loss_column(rows: AffineRows, smooth: bool = False) -> bool:

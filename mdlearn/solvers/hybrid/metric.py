@@ -14,7 +14,8 @@ from scipy.linalg import blas
 from mdlearn._solvers import dual_descent as kernels
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import COPY_BYTES
-from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn, LossColumnQuadratic
+from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn
+from mdlearn.solvers.systems.whitening import LossColumnQuadratic
 
 METRIC_COLUMNS, MOST_OF_METRIC = 600, 1e9
 """Columns, and rows times their squares, up to which a variance term has a metric: some 50 ms to whiten all rows."""

@@ -64,9 +64,9 @@ NARROW_VARIED_TOL = 3e-5
 C from 0.003 to 0.03, gaps of 1e-2 and 1e-4, fits of twelve drawn sets of 50 to 60 columns take 0.8 of the time without;
 at C = 0.01 those of credit_g and ida_splice 0.7 to 0.9, but 0.9 to 1.2 at gaps of 1e-5 and 1e-6."""
 SQUARED_COLUMNS, SQUARED_ENTRIES = 150, 1 << 20
-"""Columns and entries of dense rows up to which squared hinges take such steps. On soybean_large and twenty drawn sets
-of 70 to 130 columns, C from 0.01 to 100, gaps of 1e-2 to 1e-5, fits take 0.6 to 0.9 of the time of steps by BLAS
-(means of a set), of 156 columns 0.8, of 191 to 256 1.0 to 1.1."""
+"""Columns and entries of dense rows up to which squared hinges take such steps. On twenty drawn sets of 70 to 130
+columns, C from 0.01 to 100, gaps of 1e-2 to 1e-5, fits take 0.6 to 0.9 of the time of steps by BLAS (means of a set),
+on soybean_large 0.78 to 1.0, but 1.1 to 1.3 at C = 0.01; of 156 columns 0.8, of 191 to 256 1.0 to 1.1."""
 SQUARED_REACH, ROUGH_SQUARED_REACH, ROUGH_TOL = 2.0, 8.0, 1e-3
 """Cap times |x|^2 up to which sweeps come first there, and the same for gaps from the last on: without sweeps fits take
 1.1 to 2.4 of the time below, and 0.4 to 0.9 beyond."""

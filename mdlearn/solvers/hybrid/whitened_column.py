@@ -23,9 +23,9 @@ from mdlearn.data.rows.rows import COPY_BYTES, DenseRows, steps
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
-from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts, LossColumnQuadratic
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 from mdlearn.solvers.hybrid.metric import price_of_whitened_metric
-from mdlearn.solvers.systems.whitening import LossColumnWhitening
+from mdlearn.solvers.systems.whitening import LossColumnQuadratic, LossColumnWhitening
 
 WHITENED_COLUMNS = 300
 """Columns up to which whitening every class anew costs less than it saves: usps, 0.66 to 1.16 of the time without."""

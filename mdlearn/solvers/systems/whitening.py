@@ -1,4 +1,4 @@
-"""Whitening of rows by a variance term: what columns of a form share of it, and what is a column's own."""
+"""Variance term of a loss column: its quadratic part, and rows whitened by it, shared by columns or a column's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,50 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas
 
+from mdlearn.numerics import cholesky
 from mdlearn.solvers.systems.scatter import SignedMeans
+
+
+class LossColumnQuadratic:
+    """Quadratic part of a loss column of the hybrid solver: matrix A and its Cholesky factor.
+
+    Both are None for the identity, which is without its last entry where a bias is free.
+
+    Attributes
+    ----------
+    A, L : ndarray of shape (n, n) or None
+    free : bool
+    """
+
+    def __init__(self, A: np.ndarray | None, L: np.ndarray | None, free: bool) -> None:
+        self.A, self.L, self.free = A, L, free
+
+    @property
+    def diagonal(self) -> np.ndarray | float:
+        """The diagonal of A, but for a free bias."""
+        return 1.0 if self.A is None else np.diagonal(self.A)
+
+    def times(self, w: np.ndarray) -> np.ndarray:
+        """A w."""
+        if self.free:
+            return np.append(w[:-1], 0.0)
+        return w if self.A is None else self.A @ w
+
+    def solved(self, g: np.ndarray) -> np.ndarray:
+        """A^-1 g."""
+        return g if self.L is None else cholesky.cholesky_solve(self.L, g)
+
+    def squared_length(self, g: np.ndarray) -> float:
+        """g' A^-1 g."""
+        return float(g @ self.solved(g))
+
+    def shifted(self, factor: float, M: np.ndarray) -> np.ndarray:
+        """M + factor A, written into M."""
+        if self.A is None:
+            M.flat[:: M.shape[0] + 1] += factor
+        else:
+            M += factor * self.A
+        return M
 
 
 class WhiteningTilts(NamedTuple):

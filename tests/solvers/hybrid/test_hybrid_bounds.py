@@ -16,7 +16,8 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.hybrid import loss_column, semismooth, smooth
-from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnQuadratic
+from mdlearn.solvers.hybrid.loss_column import LossColumn
+from mdlearn.solvers.systems.whitening import LossColumnQuadratic
 
 C = 20.0
 

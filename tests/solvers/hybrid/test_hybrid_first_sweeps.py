@@ -18,10 +18,11 @@ from mdlearn.forms.margin import Column
 from mdlearn.numerics.interruptible import finished
 from mdlearn.solvers.hybrid import loss_column
 from mdlearn.solvers.hybrid.descent import HybridDescent
-from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts, LossColumnQuadratic
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 from mdlearn.solvers.hybrid.narrow import NarrowHinges
 from mdlearn.solvers.hybrid.newton_start import newton_start_after_sweeps
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
+from mdlearn.solvers.systems.whitening import LossColumnQuadratic
 
 
 def indicators(m, attributes, levels, seed=0):

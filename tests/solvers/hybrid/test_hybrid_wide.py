@@ -17,9 +17,10 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import memory
 from mdlearn.solvers.hybrid import semismooth
-from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnQuadratic
+from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.row_envelopes import LARGEST_MATRIX
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
+from mdlearn.solvers.systems.whitening import LossColumnQuadratic
 
 
 def wide(m, d, entries, seed=0):
