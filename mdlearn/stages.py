@@ -37,7 +37,7 @@ from mdlearn.numerics.errstate import in_errstate_of_caller, overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import raise_memory_error_in_words
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration.declared import resolve_declared_parameters
+from mdlearn.objectives.declaration.parameters_and_terms import resolve_declared_parameters
 from mdlearn.plugins.registry import find, registered_objective, registered_objective_with, registry, requested_solver
 from mdlearn.solvers.base import Solver
 

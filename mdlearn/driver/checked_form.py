@@ -20,7 +20,7 @@ from mdlearn.forms.problem import Form, Problem, Several
 from mdlearn.forms.proof import Solution
 from mdlearn.model.task import task_of
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration.declared import declared_loss_fault
+from mdlearn.objectives.declaration.parameters_and_terms import declared_loss_fault
 
 FEATURES = "LinearFeatures or KernelFeatures"
 """What a form and the checks of it call features."""
@@ -59,9 +59,8 @@ def check_form(task: Objective, form: Form, data: Data) -> None:
         if fault:
             method = "form" if own.problem is Objective.problem else "problem"
             raise faulty(task, "objective", method, fault)
-    if (
-        isinstance(form, MarginForm) and form.ridge > 0
-    ):  # without, coefficients can do the same, and others look at both
+    # Without a squared norm coefficients can do the same, and others look at both.
+    if isinstance(form, MarginForm) and form.ridge > 0:
         check_bounded_in_bias(form.bias, form.columns)
 
 

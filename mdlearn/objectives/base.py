@@ -11,13 +11,14 @@ from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_features import Features, features_of_kernel
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.validation import Data
-from mdlearn.errors import call_with_error_notes, class_is_foreign
+from mdlearn.errors import call_with_error_notes, class_is_foreign, with_error_notes
 from mdlearn.forms.losses import Terms
 from mdlearn.forms.margin import Column, MarginForm, columns_of_classes
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution, Start, ZeroProof
 from mdlearn.forms.row_terms import RowTerms
-from mdlearn.objectives.declaration.declared import (
+from mdlearn.objectives.declaration.grids import grid_of_loss_weight
+from mdlearn.objectives.declaration.parameters_and_terms import (
     FIT_ARGUMENTS,
     Parameter,
     Setting,
@@ -28,7 +29,6 @@ from mdlearn.objectives.declaration.declared import (
     one_of,
     validate_declared_values,
 )
-from mdlearn.objectives.declaration.grids import grid_of_loss_weight
 
 __all__ = ["FIT_ARGUMENTS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
 
@@ -306,7 +306,10 @@ class Objective:
         terms = declared_objective_terms(self, params, data.total)
         own = type(self).row_terms is not Objective.row_terms
         by_row = declared_row_terms(self, params, terms.loss, data) if own else None
-        columns = columns_of_classes(data, terms, by_row)
+        if by_row is None:
+            columns = columns_of_classes(data, terms)
+        else:  # what is wrong with the numbers, columns say
+            columns = with_error_notes(self, "objective", "row_terms", columns_of_classes, data, terms, by_row)
         for column in columns if type(self).check_column is not Objective.check_column else ():
             call_with_error_notes(self, "objective", "check_column", params, column, bias)
         weights = terms.ridge, terms.unit, terms.penalty

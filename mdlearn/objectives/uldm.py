@@ -23,7 +23,7 @@ from mdlearn.forms.certificates.without_ridge import MetricWithoutRidge
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import ZeroProof
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms, one_of
-from mdlearn.objectives.declaration.declared import declared_objective_terms
+from mdlearn.objectives.declaration.parameters_and_terms import declared_objective_terms
 
 SMALLEST_C = 1e-30
 """C in relation to a matrix of any usual size: below, the squares of 1 / C come near the end of the numbers."""

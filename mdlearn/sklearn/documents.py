@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
-from mdlearn.objectives.declaration.declared import WAYS
+from mdlearn.objectives.declaration.parameters_and_terms import WAYS
 
 T = TypeVar("T", bound=type)
 

@@ -19,7 +19,7 @@ from mdlearn.forms.margin import check_bounded_in_bias
 from mdlearn.model.task import task_of
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration.declared import (
+from mdlearn.objectives.declaration.parameters_and_terms import (
     complete_declared_parameters,
     declared_need_of_all_rows,
     declared_objective_terms,

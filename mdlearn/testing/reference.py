@@ -23,7 +23,7 @@ from mdlearn.model.model import Model
 from mdlearn.model.task import task_of
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Parameter, Setting
-from mdlearn.objectives.declaration.declared import resolve_declared_parameters
+from mdlearn.objectives.declaration.parameters_and_terms import resolve_declared_parameters
 from mdlearn.plugins.registry import find, registered_objective_with
 from mdlearn.testing.require import require
 
@@ -148,12 +148,12 @@ def reference_of_rows(objective: Any, rows: Any) -> Any:
     own = {
         name: np.asarray(value)[rows]
         for name, value in task.given.items()
-        if value is not None and reference_rows_setting(task, name)
+        if value is not None and reference_maker_of_values(task, name)
     }
     return reference_task(objective, **own) if own else objective
 
 
-def reference_rows_setting(task: Objective, name: str) -> Callable[[int], Any] | None:
+def reference_maker_of_values(task: Objective, name: str) -> Callable[[int], Any] | None:
     """Maker of values for the rows of the reference, of a setting that holds one for each row of X; None for others."""
     declared = task.parameters[name]
     return declared.by_row if isinstance(declared, Setting) else None

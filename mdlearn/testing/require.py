@@ -12,7 +12,7 @@ from mdlearn.errors import UndeclaredParameterError
 from mdlearn.forms.losses import Term
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective, Terms
-from mdlearn.objectives.declaration.declared import resolve_declared_parameters
+from mdlearn.objectives.declaration.parameters_and_terms import resolve_declared_parameters
 
 CLOSE = 1e-6
 """Largest difference of two decision values, in units of max(1, |f|)."""

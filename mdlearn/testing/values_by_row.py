@@ -9,11 +9,11 @@ import numpy as np
 
 from mdlearn.api import fit
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration.declared import resolve_declared_parameters
+from mdlearn.objectives.declaration.parameters_and_terms import resolve_declared_parameters
 from mdlearn.testing.reference import (
     reference_data,
+    reference_maker_of_values,
     reference_of_rows,
-    reference_rows_setting,
     reference_sample,
     reference_task,
 )
@@ -23,7 +23,7 @@ from mdlearn.testing.require import require, require_error
 def values_made_by_row(task: Objective) -> dict[str, Any]:
     """Values that settings make by row for the reference, by name; AssertionError for another number of them."""
     n = len(reference_sample(task)[0])
-    makers = {name: reference_rows_setting(task, name) for name in task.parameters}
+    makers = {name: reference_maker_of_values(task, name) for name in task.parameters}
     found = {name: np.asarray(make(n)) for name, make in makers.items() if make is not None}
     for name, made in found.items():
         told = f"setting {name!r} of {task.name}: by_row({n}) made an array of shape {made.shape}; {n} are needed"
@@ -48,7 +48,7 @@ def require_row_terms_of_rows_alone(task: Objective) -> None:
     found = task.row_terms(data, params)
     own = type(task).row_terms is not Objective.row_terms
     require(
-        found is not None or not own or any(reference_rows_setting(task, name) for name in task.parameters),
+        found is not None or not own or any(reference_maker_of_values(task, name) for name in task.parameters),
         f"{task.name}: row_terms returns None here, so that nothing tries it; declare by_row=... of the Setting that "
         "it reads, or check an instance for which it returns RowTerms",
     )

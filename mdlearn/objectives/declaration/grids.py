@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mdlearn.errors import call_with_error_notes, came, faulty
-from mdlearn.objectives.declaration.declared import Parameter
+from mdlearn.objectives.declaration.parameters_and_terms import Parameter
 
 VARIANCE_RATIOS = (0.0, *(2.0**k for k in range(-10, 1, 2)))
 """Weights of a margin variance in default grids, in units of C m: only there do they act."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from mdlearn.data.row_blocks.summary import Block, Summary
 from mdlearn.data.validation import Data
-from mdlearn.errors import faulty
+from mdlearn.errors import faulty, with_error_notes
 from mdlearn.forms.losses import Term
 from mdlearn.forms.row_terms import RowTerms
 
@@ -23,7 +23,7 @@ class BlockRowTerms:
     """Callable that makes the row terms of a block: weights and shifts of all T terms in its rows, shape (2, T, n)."""
 
     objective: Any  # whose they are, for errors
-    say: Callable[[Data], RowTerms | None]  # its `row_terms`, checked
+    say: Callable[[Data], RowTerms | None]  # its `row_terms`
     terms: tuple[Term, ...]
     summary: Summary
 
@@ -47,5 +47,5 @@ class BlockRowTerms:
     def _of(self, data: Data) -> np.ndarray:
         shape = len(self.terms), data.counts.shape[0]
         own = self.say(data) or RowTerms()
-        weights = np.ones(shape) if own.weights is None else own.weights
-        return np.array([weights, np.zeros(shape) if own.shifts is None else own.shifts])
+        weights, shifts = with_error_notes(self.objective, "objective", "row_terms", own.checked, self.terms, shape[1])
+        return np.array([np.ones(shape) if weights is None else weights, np.zeros(shape) if shifts is None else shifts])

@@ -261,19 +261,17 @@ def declared_objective_terms(task: Any, params: dict[str, Any], total: float) ->
 
 
 def declared_row_terms(task: Any, params: dict[str, Any], loss: tuple[Term, ...], data: Data) -> RowTerms | None:
-    """Return an objective's `row_terms` beside its loss terms, of shape (T, m), or None.
-
-    FaultyPlugin where they are something else or of another shape; the ValueErrors of `RowTerms.of`.
-    """
-    with ErrorNotes(task, "objective", "row_terms"):
-        found = task.row_terms(data, params)
-        if found is None:
-            return None
-        if not isinstance(found, RowTerms):
-            raise faulty(task, "objective", "row_terms", f"returned {came(found)}, RowTerms or None is needed")
-        if fault := found.shape_fault(len(loss), data.counts.shape[0]):
-            raise faulty(task, "objective", "row_terms", f"returned RowTerms with {fault}")
-        return RowTerms(*found.checked(loss, data.counts.shape[0]))
+    """Return an objective's `row_terms`; FaultyPlugin where they do not fit its loss terms and the rows of `data`."""
+    found: RowTerms | None = call_with_error_notes(task, "objective", "row_terms", data, params)
+    fault = ""
+    if isinstance(found, RowTerms):
+        fault = found.shape_fault(len(loss), data.counts.shape[0])
+        fault = fault and f"RowTerms with {fault}"
+    elif found is not None:
+        fault = f"{came(found)}, RowTerms or None is needed"
+    if fault:
+        raise faulty(task, "objective", "row_terms", f"returned {fault}")
+    return found
 
 
 def declared_need_of_all_rows(cls: type, answering: type) -> str:
