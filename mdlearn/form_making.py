@@ -43,9 +43,8 @@ class PathCache:
     # those of every piece of the data: Gram matrix or kernel columns, clusters, landmarks
     features: dict[int, Features] = field(default_factory=dict)
     pieces: dict[int, Data] = field(default_factory=dict)  # pairs of classes with rows of their own
-    classes: dict[str, ClassGramMatrices | None] = field(
-        default_factory=dict
-    )  # kernel values that pairs of classes share
+    # kernel values that pairs of classes share
+    classes: dict[str, ClassGramMatrices | None] = field(default_factory=dict)
     prepared: Prepared = field(default_factory=Prepared)  # what engines have prepared
     starts: Starts | None = None  # where problems may begin
     shared: bool = False  # whether it serves several fits
@@ -116,6 +115,7 @@ class FormMaker:
         return None if blocks is None else ClassPairGram(blocks, pieces.pairs.classes[j])
 
     def _class_blocks(self, pieces: ClassPairProblems) -> ClassGramMatrices | None:
+        """Kernel values in blocks of two classes; None where pairs have rows of their own, or blocks are too large."""
         pairs, X = pieces.pairs, pieces.data.X
         if pairs.in_order or not self.kernel.plain or pieces.largest > SHARING_PAIR_ROWS:
             return None

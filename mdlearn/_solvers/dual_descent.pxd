@@ -1,4 +1,4 @@
-"""Visit of one row by dual coordinate ascent: what its multipliers become, and what the sums get of it."""
+"""One row by dual coordinate ascent: what its multipliers become, what sums get, and what a sweep makes of these."""
 
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport uint64_t

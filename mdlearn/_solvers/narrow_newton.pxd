@@ -1,4 +1,4 @@
-"""What Newton steps on hinges over narrow rows keep: the tables of rows and coefficients, and the attributes, and products of these."""
+"""Newton steps on hinges over narrow rows: tables of rows and coefficients, attributes, and products of these."""
 
 from mdlearn._solvers.narrow_loops cimport mdlearn_margins
 from mdlearn._solvers.narrow_matrices cimport half_solve

@@ -9,8 +9,7 @@ from libc.math cimport INFINITY, fabs, isfinite
 from libc.string cimport memcpy, memset
 
 from mdlearn._solvers.narrow_loops cimport (
-    mdlearn_adjoint, mdlearn_advance, mdlearn_along, mdlearn_envelopes, mdlearn_gram, mdlearn_recentre,
-    mdlearn_scaled,
+    mdlearn_adjoint, mdlearn_advance, mdlearn_along, mdlearn_envelopes, mdlearn_gram, mdlearn_recentre, mdlearn_scaled,
 )
 from mdlearn._solvers.narrow_matrices cimport check_shared, factor, give_shared, solve, take_shared
 from mdlearn._solvers.rows cimport add, inner

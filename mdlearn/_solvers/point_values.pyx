@@ -128,7 +128,8 @@ cdef double missed(
 
 cdef double make_feasible(
     const double[::1] y, const double[::1] counts, const double[:, ::1] caps, const double[:, ::1] terms, double total,
-    double variance, double mean, int bias, const double[::1] sigma, double[:, ::1] beta, double[::1] alpha, double* room,
+    double variance, double mean, int bias, const double[::1] sigma, double[:, ::1] beta, double[::1] alpha,
+    double* room,
 ) noexcept nogil:
     """Dual value of multipliers made feasible, but for the squared norm; alpha is what they stand for."""
     cdef Py_ssize_t i, t, m = y.shape[0]
@@ -152,8 +153,8 @@ cdef double make_feasible(
 
 
 cdef double evaluated(
-    const double[::1] y, const double[::1] counts, const double[:, ::1] terms, double total, double variance, double mean,
-    int bias, const double* coef, Py_ssize_t d, double b, double[::1] z, double* least,
+    const double[::1] y, const double[::1] counts, const double[:, ::1] terms, double total, double variance,
+    double mean, int bias, const double* coef, Py_ssize_t d, double b, double[::1] z, double* least,
 ) noexcept nogil:
     """Objective at coefficients and b, of which z has the products with the rows and gets the margins."""
     cdef Py_ssize_t i, t, m = y.shape[0]
@@ -259,8 +260,8 @@ def feasible(
 
 
 def at_multipliers(
-    const double[::1] y, const double[::1] counts, const double[:, ::1] terms, double total, double variance, double mean,
-    int bias, double b, const double[::1] alpha, const double[::1] w, double[::1] z,
+    const double[::1] y, const double[::1] counts, const double[:, ::1] terms, double total, double variance,
+    double mean, int bias, double b, const double[::1] alpha, const double[::1] w, double[::1] z,
 ):
     """Evaluate the coefficients w that feasible multipliers stand for, where z has the products of the rows with w.
 

@@ -94,13 +94,13 @@ def load_plugin(manager: pluggy.PluginManager, plugin: LoadedPlugin) -> None:
         plugin.faults.append(f"{doing}: {plugin_error_line(error)}{advice}")
 
 
-def plugin_error_line(error: BaseException) -> str:
-    """Type and message of an error in loading a plugin, in one line of limited length."""
+def plugin_error_line(error: BaseException, most: int = SHOWN_CHARACTERS) -> str:
+    """Type and message of an error of a plugin, in one line of limited length."""
     try:
         message = str(error)
     except Exception:
         message = ""
-    return textwrap.shorten(f"{type(error).__name__}: {message}".rstrip(": "), SHOWN_CHARACTERS, placeholder=" ...")
+    return textwrap.shorten(f"{type(error).__name__}: {message}".rstrip(": "), most, placeholder=" ...")
 
 
 def _api_fault(thing: Any) -> str | None:

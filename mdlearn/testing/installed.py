@@ -19,6 +19,7 @@ from typing import Any
 from mdlearn.data.validation import check_number
 from mdlearn.errors import PluginWarning
 from mdlearn.plugins.discovery import normalized_distribution_name
+from mdlearn.plugins.loading import plugin_error_line
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.testing.checks import CHECKS
@@ -36,6 +37,8 @@ CLAUSE_AT_LIMIT = re.compile(
 """Clause in the traceback of a process of checks that ended itself at the limit: the last one that was called."""
 
 
+MOST_CHARACTERS = 2000
+"""Characters of a sentence in the table; each is for the author, who needs its end as well."""
 NO_NAME = r"[^A-Za-z0-9._-]"
 """What ends the name in a requirement of a distribution."""
 
@@ -183,8 +186,8 @@ def _installed_fault(check: Callable[[str], None], name: str) -> str | None:
     except KeyboardInterrupt:
         raise
     except Exception as error:
-        told = " ".join(str(error).split())
-        return " ".join([f"{check.__name__}: {type(error).__name__}: {told}", *getattr(error, "__notes__", ())])
+        told = plugin_error_line(error, MOST_CHARACTERS)
+        return " ".join([f"{check.__name__}: {told}", *getattr(error, "__notes__", ())])
     return None
 
 

@@ -60,8 +60,7 @@ def solver_trial_objectives(engine: Solver) -> Iterator[list[Objective]]:
     )
     for declared, cls in kinds:
         if declared:
-            made = {
-                loss: {"name": f"{cls.words} of {loss}", "loss": terms, "__module__": __name__}
-                for loss, terms in LOSSES.items()
-            }
-            yield [type(cls.__name__, (cls,), own)() for own in made.values()]
+            yield [
+                type(cls.__name__, (cls,), {"name": f"{cls.words} of {name}", "loss": loss, "__module__": __name__})()
+                for name, loss in LOSSES.items()
+            ]

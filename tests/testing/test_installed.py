@@ -153,11 +153,15 @@ def test_one_plugin_by_name(site, capsys, monkeypatch):
 def test_a_faulty_engine_is_a_fault_of_its_own_plugin_alone(site, capsys):
     """`solver="auto"` asks all engines: in the checks of another plugin it is left out."""
     site.add("claiming", CLAIMING)
-    site.add("laplace-plugin", LAPLACE)
+    metadata = site.add("laplace-plugin", LAPLACE) / "METADATA"
+    told = "Claiming.claims claims a problem that its refusal does not take"
     assert main(["plugins", "laplace-plugin", "--check"]) == 0
     assert capsys.readouterr()[1] == "everything holds\n"
     assert main(["plugins", "claiming", "--check"]) == 1
-    assert "Claiming.claims claims a problem that its refusal does not take" in capsys.readouterr()[0]
+    assert told in capsys.readouterr()[0]
+    metadata.write_text(metadata.read_text() + "Requires-Dist: Claiming>=1.0\n")
+    assert main(["plugins", "laplace-plugin", "--check"]) == 1, "an engine that a plugin requires is asked"
+    assert told in capsys.readouterr()[0]
 
 
 def test_nothing_installed_is_checked(site, capsys):
