@@ -25,7 +25,7 @@ from mdlearn.forms.given_checks import (
     check_given_values,
     find_slope_ramp,
 )
-from mdlearn.forms.native import TABLE_ROWS, NativeFunction, NativeSums
+from mdlearn.forms.native import CONJUGATE_ROWS, NativeFunction, NativeSums
 
 FAR_MARGINS = np.geomspace(8.5, 1e100, 600)
 """Margins, on either side, at which slopes are noted beside NEAR."""
@@ -92,7 +92,7 @@ class GivenLoss:
 
     def conjugate_table(self, side: int, n_rows: int) -> ConjugateTable | None:
         """Polynomials of one side's conjugate where all functions are compiled, and so many rows make them pay."""
-        if self.sums is None or n_rows < TABLE_ROWS:
+        if self.sums is None or n_rows < CONJUGATE_ROWS:
             return None
         if side not in self._conjugates:
             self._conjugates[side] = self.sums.conjugate_table(self.margins_of, side, self.limits[side])

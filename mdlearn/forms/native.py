@@ -24,8 +24,10 @@ TABLE_MARGIN = 8.0
 """Margin, on either side, up to which engines take a loss from polynomials."""
 TABLE_PARTS = 1024
 """Parts of these margins, each with a polynomial of degree 5: of a logistic loss it has all digits of the value."""
-TABLE_ROWS = 512
-"""Rows from which such polynomials are made: they cost what a loss of so many rows does in some fits."""
+TABLE_ROWS = 64
+"""Rows from which such polynomials are made, once for a loss: they cost a seventh of its checks."""
+CONJUGATE_ROWS = 512
+"""Rows from which those of a conjugate are made: they cost what a loss of so many rows does in some fits."""
 TABLE_ROUNDING = (2.0**-48, 0.0), (1e-9, 1e-12), (1e-5, 0.0)
 """Errors of value, slope and second derivative, as shares of what they are there and at most, up to which polynomials
 are used; elsewhere the functions are called."""
@@ -115,7 +117,11 @@ class NativeSums:
         self.functions = tuple(functions)
         self.value, self.slope, self.bend = (one.callback for one in functions)
         self.conjugate = None if conjugate is None else conjugate.callback
-        self.domain, self.bottom, self.lowest = (float(margins[0]), float(margins[-1])), bottom, lowest
+        self.domain, self.bottom = (float(margins[0]), float(margins[-1])), bottom
+        # Margins to which each side is clipped, and what its values are less than the function's.
+        self.sides = {1: (-np.inf, np.inf, 0.0), -1: (-np.inf, np.inf, lowest)}
+        if bottom is not None:
+            self.sides = {1: (-np.inf, bottom, 0.0), -1: (bottom, np.inf, lowest)}
         margins = np.union1d(margins, np.linspace(*near, NEAR_KNOTS))
         values, slopes, seconds = (one(margins) for one in functions)
         slopes = np.maximum.accumulate(slopes)
@@ -133,16 +139,15 @@ class NativeSums:
 
     def losses(self, z: np.ndarray, counts: np.ndarray, side: int) -> float:
         """Sum of one side of the loss."""
-        low, high = self._side_margins(side)
-        z, less = np.ascontiguousarray(z), self._value_shift(side)
-        parts = steps(z.shape[0], MARGINS_PER_CALL)
-        return sum(callbacks.losses(self.value, z[part], counts[part], low, high, less) for part in parts)
+        if z.shape[0] <= MARGINS_PER_CALL:
+            return callbacks.losses(self.value, np.ascontiguousarray(z), counts, *self.sides[side])
+        return sum(self.losses(z[part], counts[part], side) for part in steps(z.shape[0], MARGINS_PER_CALL))
 
     def estimated_losses(self, z: np.ndarray, counts: np.ndarray, side: int) -> float:
         """Return `losses` but for some digits, without a call of the loss at margins near 0."""
         if z.shape[0] < TABLE_ROWS:
             return self.losses(z, counts, side)
-        return self.near.losses(np.ascontiguousarray(z), counts, *self._side_margins(side), self._value_shift(side))
+        return self.near.losses(np.ascontiguousarray(z), counts, *self.sides[side])
 
     def slopes(self, z: np.ndarray, counts: np.ndarray, weight: float, side: int, most: float) -> np.ndarray:
         """Multipliers at margins z, of slopes up to `most`; of many rows but for some digits."""
@@ -173,10 +178,11 @@ class NativeSums:
         conjugate: native_losses.ConjugateTable | None = None,
     ) -> float:
         """Contribution of multipliers within their caps to a lower bound; a table spares a search of margins."""
-        beta, functions = np.ascontiguousarray(beta), (self.table, self.value, self.slope, self.conjugate)
-        numbers = weight, side, self._value_shift(side)
-        parts = steps(beta.shape[0], MARGINS_PER_CALL)
-        return sum(native_losses.bound(*functions, beta[part], counts[part], *numbers, conjugate) for part in parts)
+        if beta.shape[0] > MARGINS_PER_CALL:
+            parts = steps(beta.shape[0], MARGINS_PER_CALL)
+            return sum(self.bound(beta[part], counts[part], weight, side, conjugate) for part in parts)
+        functions, less = (self.table, self.value, self.slope, self.conjugate), self.sides[side][2]
+        return native_losses.bound(*functions, np.ascontiguousarray(beta), counts, weight, side, less, conjugate)
 
     def estimate(
         self,
@@ -188,7 +194,7 @@ class NativeSums:
     ) -> float:
         """Return that contribution but for some digits, mostly without a call of the loss."""
         beta, functions = np.ascontiguousarray(beta), (self.table, self.value, self.slope)
-        return native_losses.estimate(*functions, beta, counts, weight, side, self._value_shift(side), conjugate)
+        return native_losses.estimate(*functions, beta, counts, weight, side, self.sides[side][2], conjugate)
 
     @kept
     def near(self) -> native_losses.NearTable:
@@ -235,16 +241,6 @@ class NativeSums:
                     table[~(off <= CONJUGATE_ROUNDING * size[count + 1 :])] = np.nan
             tables.append(table)
         return native_losses.ConjugateTable(self.near, np.array(tables), cap if bounded else np.inf, first)
-
-    def _side_margins(self, side: int) -> tuple[float, float]:
-        """Return the margins to which one side of the loss is clipped."""
-        if self.bottom is None:
-            return -np.inf, np.inf
-        return (-np.inf, self.bottom) if side > 0 else (self.bottom, np.inf)
-
-    def _value_shift(self, side: int) -> float:
-        """Return what every row's value is less than the function's."""
-        return 0.0 if side > 0 else self.lowest
 
 
 def _quintics(values: np.ndarray, slopes: np.ndarray, bends: np.ndarray, width: np.ndarray) -> np.ndarray:

@@ -87,6 +87,7 @@ def rows(n=400):
 @pytest.mark.parametrize("name", LOSSES)
 def test_sums_are_those_of_the_functions(loss, name, monkeypatch):
     monkeypatch.setattr(native, "MARGINS_PER_CALL", 37)
+    monkeypatch.setattr(native, "TABLE_ROWS", 1000)
     z, counts = rows()
     for ours, theirs in zip(loss(name).terms(0.7), loss(name, wrapped=True).terms(0.7)):
         assert ours.loss.sums is not None and theirs.loss.sums is None
@@ -140,9 +141,10 @@ def test_estimates_are_bounds_but_for_some_digits(loss, name):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_many_rows_are_read_from_polynomials(loss, name):
+@pytest.mark.parametrize("n", [native.TABLE_ROWS, 1000])
+def test_many_rows_are_read_from_polynomials(loss, name, n):
     """As the functions say but for some digits, near 0 and beyond: engines need no more."""
-    z, counts = rows(2 * native.TABLE_ROWS)
+    z, counts = rows(n)
     z[:20] *= 30.0 if name != "cosh" else 2.0
     for ours, theirs in zip(loss(name).terms(0.7), loss(name, wrapped=True).terms(0.7)):
         size = float(np.abs(theirs.slopes(z, counts)).max())
@@ -155,7 +157,7 @@ def test_many_rows_are_read_from_polynomials(loss, name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_bounds_of_many_rows_are_safe_and_as_near_as_rounding(loss, name):
     """As of few rows, with margins that are looked for next to those of the polynomials."""
-    z, counts = rows(2 * native.TABLE_ROWS)
+    z, counts = rows(2 * native.CONJUGATE_ROWS)
     for term in loss(name).terms(0.7):
         lowest = term.loss.lowest if term.side < 0 else 0.0
         for beta in multipliers(term, name, z, counts):
