@@ -90,7 +90,17 @@ def representer(
     if narrow and far and features.width <= FAR_COLUMNS * sharing:
         few = 0
     alpha, square = _craig_steps_to_representer(alpha, rest, scale, enough, (expand, adjoint, lambda r: scale * r), few)
-    if narrow and square > enough:
+    if narrow and square > enough and features.n_rows < features.width:
+        # Steps of fewer rows than columns end where nothing of what is left is a sum over rows.
+        solved, by = _shared_by_representers(features, _representer_gram_inverse, bias)
+        wanted = by * adjoint(target - expand(alpha))
+        for _ in range(FACTORED_STEPS):
+            nearer = alpha + by * solved(wanted)
+            left = by * adjoint(target - expand(nearer))
+            if not float(left @ left) < float(wanted @ wanted):
+                break
+            alpha, wanted = nearer, left
+    elif narrow and square > enough:
         # Where lengths say little of the columns, more steps would cost more than all their inner products.
         whitened = _shared_by_representers(features, _representer_whitening, bias)
         rest = target - expand(alpha)
@@ -192,6 +202,21 @@ def _representer_products(features: LinearFeatures, bias: bool, root: np.ndarray
         B = rows.block(span) * by
         M += B.T @ B
     return M
+
+
+def _representer_gram_inverse(features: LinearFeatures, bias: bool) -> tuple[Map, np.ndarray]:
+    """Nearly the inverse of inner products of rows of length 1, for representers, and the inverse lengths.
+
+    For rows that are fewer than the columns.
+    """
+    rows = AffineRows(features.rows, bias)
+    A = np.vstack([rows.block(span) for span in features.rows.spans()])
+    if features.ridge is not None:
+        A[:, : features.width] /= features.ridge
+    lengths = np.sqrt(np.einsum("ij,ij->i", A, A))
+    root = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    A *= root[:, None]
+    return nearly_inverse_by_cholesky(A @ A.T), root
 
 
 def _representer_whitening(features: LinearFeatures, bias: bool, products: np.ndarray | None = None) -> Map:
