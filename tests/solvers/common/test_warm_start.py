@@ -304,4 +304,5 @@ def test_a_start_at_the_end_of_rounding_is_left_as_it_is(solver):
     cold = mdlearn.fit("svm", X, y, solver=solver, tol=0.0)
     warm = mdlearn.fit("svm", X, y, solver=solver, tol=0.0, warm_start=cold)
     assert cold.certificate.gap < 1e-13 and warm.n_iter == 1
-    assert warm.certificate.gap <= cold.certificate.gap and np.array_equal(warm.coef_, cold.coef_)
+    # The value is recomputed: its last digit depends on the processor's products.
+    assert warm.certificate.gap <= cold.certificate.gap + 1e-15 and np.array_equal(warm.coef_, cold.coef_)
