@@ -15,20 +15,9 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.forms.proof import GAP_SHARE_AT_ZERO
-from mdlearn.solvers.hybrid.face import (
-    FACE_OF_WIDE_ROWS,
-    FIRST_VARIED_FACE_GAP,
-    FIRST_WIDE_FACE_GAP,
-    VARIED_FACE_GAP,
-    FaceStep,
-    VariedFaceStep,
-    price_of_face_step,
-    price_of_varied_face_step,
-    step_over_few_dense_rows,
-    takes_variance_along,
-)
-from mdlearn.solvers.hybrid.loss_column import LossColumn
-from mdlearn.solvers.hybrid.metric import MetricPasses, has_metric, price_of_metric, price_of_whitened_metric
+from mdlearn.solvers.hybrid.face import FaceJudge, FaceStep, SweepPace, VariedFaceStep, step_over_few_dense_rows
+from mdlearn.solvers.hybrid.loss_column import VISIT_OPERATIONS, LossColumn
+from mdlearn.solvers.hybrid.metric import LAZY_SHARE, MetricPasses, price_of_metric, price_of_whitened_metric
 from mdlearn.solvers.systems.whitening import LossColumnQuadratic
 
 MOST_PASSES, PASSES_SHARE, VISITS_PER_ROW = 30, 0.25, 2
@@ -42,10 +31,6 @@ SURVEY_PRICE, SURVEYED = 0.4, 0.25
 """What a survey costs a row, in that of a visit, and the share of free rows up to which it follows their passes, in the
 place of a sweep: the next passes are over the rows that it finds. On a9a, reuters_moneyfx and usps at C = 0.01 and 0.1
 fits take 0.76 to 0.9 of the time of sweeps, on splice_uci 0.95 to 1."""
-FACE_CHANGE = 0.1
-"""Share of the multipliers between their bounds by which their number changes in a sweep that has found the face."""
-VISIT_OPERATIONS = 24.0
-"""What a visit costs beside its entries, in operations on entries."""
 VISIT_ENTRIES = 1 << 23
 """Entries, visits included, between two heartbeats."""
 ORDER_SEED = 0x9E3779B97F4A7C15
@@ -55,20 +40,10 @@ DIGITS_TO_COME, MORE_PER_DIGIT = 0.6, 0.25
 that is there: 0.85 to 1 of the time of one digit on a9a and mushroom at C = 0.01 and 0.1, gaps of 1e-4 to 1e-6."""
 METRIC_SURVEYS = 2
 """Surveys that a metric is taken to need until it has brought what it is for."""
-VARIED_STEPS_BEFORE_METRIC = 3
-"""Face steps with a variance, at most, before its metric, where this costs more than one for each digit to come. On
-splice_uci at C = 0.01 and 0.1 fits take 0.65 to 1.08 of the time of the metric at gaps of 1e-3 to 1e-7."""
-SWEEPS_TO_STEP = 10
-"""Sweeps after which a face step with a variance follows an earlier one, whatever it costs: what is late is the primal,
-which the pace of the bound does not tell."""
-DIGIT_TAKEN = 0.1
-"""Share of the gap that a face step with a variance leaves at most for another one to follow the next sweep."""
 NEAR_TOL, SETTLED_GAP, SETTLING_PASSES, SETTLING_VISITS = 3.0, 0.05, 8, 0.5
 """Gaps that are asked for, and relative gap, up to which passes over the free rows follow a sweep beside a variance
 (far off another sweep gains as much); passes, and visits of them per row. They leave 0.15 to 0.5 of the primal's error:
 on reuters_moneyfx, splice_uci, a9a and mushroom, C from 0.01 to 1, fits reach an excess in 0.85 to 1.02 of the time."""
-LAZY_SHARE = 0.1
-"""Share of the mean gap of a row below which the multiplier of its variance stays."""
 
 
 Quadratics = Callable[[], Generator[None, None, LossColumnQuadratic]]
@@ -88,8 +63,10 @@ class HybridDescent:
         Whether a survey came last, or a measurement of all margins beside a variance.
     measured : ndarray of shape (m,)
         Margins of the last such measurement.
-    operations, paid : float
-        Operations so far, and up to the last face step.
+    operations : float
+        Operations so far.
+    faces : FaceJudge
+        When steps over a face pay.
     bounds, least : list of float, float
         The bound after every sweep, and the smallest objective.
     rise, price_of_digit, steady_price : float
@@ -118,13 +95,11 @@ class HybridDescent:
         self.price_of_metric = price_of_metric(problem)
         self.entries = rows.n_entries / m
         self.piece = max(16, int(VISIT_ENTRIES / (self.entries + VISIT_OPERATIONS)))
-        self.sweeps, self.last_step, self.operations, self.paid = 0, 0, 0.0, 0.0
+        self.sweeps, self.operations = 0, 0.0
         self.rise, self.price_of_digit, self.steady_price = 0.0, math.inf, math.inf
         self.rate, self.spent = 0.0, 0.0
         self.surveyed = False
-        self.face, self.face_price = 0, price_of_face_step(problem)
-        self.varied_price, self.varied_steps = price_of_varied_face_step(problem), 0
-        self.varies_along, self.stepped, self.again = takes_variance_along(problem), False, False
+        self.faces = FaceJudge(problem)
         self.objective, self.lower_bound = math.inf, -math.inf
         self.bounds: list[float] = []
         self.least = math.inf
@@ -216,8 +191,10 @@ class HybridDescent:
         are passes, with surveys: once sweeps have cost as much as its matrix, where the digits to come cost more.
         """
         m, begun, bound, self.surveyed = self.problem.n_rows, self.operations, self.lower_bound, False
-        free, stepped = self.ascent.n_free, self._face_pays()
-        if stepped and self._near():
+        free, faces = self.ascent.n_free, self.faces
+        settled = faces.settled(self.ascent.n_between) and self.sweeps > FIRST_SWEEPS
+        stepped, along = faces.judge(self._pace()) if settled else (False, False)
+        if along:
             yield from self._varied_face_step()
             self._judge(begun, bound)
             return
@@ -225,8 +202,8 @@ class HybridDescent:
         if due:
             yield from self._begin_metric()
         if stepped:
-            yield from self._face_step(self.face_price(self.face))
-        stepped, self.stepped = stepped or self.stepped, False
+            yield from self._face_step(faces.price(faces.size))
+        stepped, faces.stepped = stepped or faces.stepped, False
         if self.metric is None and m <= self.piece:
             self.limits.most = PASSES if stepped else MOST_PASSES
             self._sweep_at_once(at_once if at_once * VISITS_PER_ROW * m <= self.piece else 1, begun)
@@ -246,11 +223,11 @@ class HybridDescent:
 
     def _sweep_at_once(self, n: int, begun: float) -> None:
         """Sweep n times, or until a survey says that the gap is reached; the first began at such operations."""
-        between, per_row = self.face, 2.0 * self.entries + VISIT_OPERATIONS
+        between, per_row = self.faces.size, 2.0 * self.entries + VISIT_OPERATIONS
         for objective, bound, passed, visited, surveyed, free in self.sweeps_at_once(
             n, FIRST_SWEEPS - self.sweeps, self.limits
         ):
-            before, self.face, between = self.lower_bound, between, free
+            before, self.faces.size, between = self.lower_bound, between, free
             self.objective, self.lower_bound, self.surveyed = objective, bound, surveyed > 0
             self.operations += (PASS_PRICE * passed + visited + SURVEY_PRICE * surveyed) * per_row
             self._judge(begun, before)
@@ -287,10 +264,7 @@ class HybridDescent:
         if self.sweeps < FIRST_SWEEPS or not free:
             return 0
         if self.metric is not None:
-            new, visits = self.metric.over(self.free[:free])
-            self.operations += new * price_of_whitened_metric(self.problem) + visits * (
-                self.problem.width + VISIT_OPERATIONS
-            )
+            self.operations += self.metric.over(self.free[:free])
             return 0
         m, before = self.problem.n_rows, self.ascent.visits
         if free <= self.piece:
@@ -302,7 +276,7 @@ class HybridDescent:
 
     def _metric_is_due(self, face_pays: bool) -> bool:
         """Whether sweeps have cost as much as a metric would and digits to come cost more, or a face step pays."""
-        if self.metric is not None or self.sweeps < FIRST_SWEEPS or self.stepped or not has_metric(self.problem):
+        if self.metric is not None or self.sweeps < FIRST_SWEEPS or self.faces.stepped or not self.faces.has_metric:
             return False
         price = self.price_of_metric + self.ascent.n_free * price_of_whitened_metric(self.problem)
         sweep = self.problem.n_rows * (2.0 * self.entries + VISIT_OPERATIONS)
@@ -331,38 +305,18 @@ class HybridDescent:
         self._begin_ascent(())
         self.ascent.lazy = lazy
 
-    def _face_pays(self) -> bool:
-        """Whether multipliers between bounds have settled, and a step to their optimum costs less than a digit."""
-        face, before = self.ascent.n_between, self.face
-        self.face = face
-        if self.sweeps <= FIRST_SWEEPS or abs(face - before) > FACE_CHANGE * face:
-            return False
-        if self._near():
-            return self._varied_step_pays()
-        metric = has_metric(self.problem)
-        if self.varies_along and not metric:
-            return False
-        price = self.face_price(face)
-        if self.metric is None and metric:
-            price += 4.0 * self.entries * self.problem.n_rows + face * price_of_whitened_metric(self.problem)
-        return price <= min(self.operations - self.paid, self.price_of_digit)
-
-    def _varied_step_pays(self) -> bool:
-        """Whether a face step with a variance costs less than what digits to come do, or what came since the last."""
-        price = self.varied_price(self.face)
-        if math.isinf(price):
-            return False
-        if not self.paid:
-            return price <= min(self.operations, self._digits_to_come() * self.price_of_digit)
-        due = self.again and not self.stepped
-        return due or price <= self.operations - self.paid or self.sweeps >= self.last_step + SWEEPS_TO_STEP
+    def _pace(self) -> SweepPace:
+        """What a digit takes now, by which face steps are judged."""
+        gap, digits = self._relative_gap(), self._digits_to_come()
+        metric = 0.0 if self.metric is not None else self.price_of_metric
+        return SweepPace(self.sweeps, self.operations, self.price_of_digit, gap, digits, metric)
 
     def _face_step(self, price: float) -> Generator[None, None, None]:
         """Go to the optimum over the multipliers that are between their bounds."""
         problem, beta, metric = self.problem, self.records[:, 4], self.metric
         self.operations += price
-        self.paid, self.last_step = self.operations, self.sweeps
-        if not self.varied and step_over_few_dense_rows(problem, self.records, self.w, self.face):
+        self.faces.pay(self.operations, self.sweeps)
+        if not self.varied and step_over_few_dense_rows(problem, self.records, self.w, self.faces.size):
             return
         face = np.flatnonzero((beta > 0) & (beta < problem.caps))
         if not face.shape[0]:
@@ -378,25 +332,12 @@ class HybridDescent:
         if metric is None and self.varied:
             self.ascent.along += float(self.records[face, 5] @ step.change)
 
-    def _near(self) -> bool:
-        """Whether a face step with a variance may come: near the optimum, and before a metric that costs more."""
-        if not self.varies_along or self.metric is not None:
-            return False
-        if has_metric(self.problem):
-            dear = max(1.0, self._digits_to_come()) * self.varied_price(self.face) > self.price_of_metric
-            if self.varied_steps >= VARIED_STEPS_BEFORE_METRIC or (dear and not self.varied_steps):
-                return False
-        if self.paid:
-            return self._relative_gap() <= VARIED_FACE_GAP
-        wide = self.face <= FACE_OF_WIDE_ROWS * self.problem.width
-        return self._relative_gap() <= (FIRST_WIDE_FACE_GAP if wide else FIRST_VARIED_FACE_GAP)
-
     def _varied_face_step(self) -> Generator[None, None, None]:
         """Go to the optimum over the multipliers between their bounds and those of the variance, and survey the rows.
 
         The next sweep is followed by another step where this one has taken a digit.
         """
-        problem, ascent, beta, s = self.problem, self.ascent, self.records[:, 4], self.records[:, 7]
+        problem, ascent, faces, beta, s = self.problem, self.ascent, self.faces, self.records[:, 4], self.records[:, 7]
         far = abs(self.objective - self.lower_bound)
         face = np.flatnonzero((beta > 0) & (beta < problem.caps))
         ascent.settle_spread()
@@ -407,13 +348,12 @@ class HybridDescent:
             beta[face] = np.clip(step.beta + step.change, 0.0, step.caps)
             s += step.shift
             self.u += step.moved
-        self.operations += self.varied_price(self.face)  # finite, or no step would pay
-        self.varied_steps += 1
-        self.paid, self.last_step, self.stepped = self.operations, self.sweeps, True
+        self.operations += faces.varied_price(faces.size)  # finite, or no step would pay
+        faces.pay(self.operations, self.sweeps)
         ascent.settle_spread()
         yield from self._measure()
-        slope, left = problem.kink - self.measured, self.objective - self.lower_bound
-        self.again = left <= DIGIT_TAKEN * far
+        slope = problem.kink - self.measured
+        faces.end_varied_step(far, self.objective - self.lower_bound)
         ascent.choose(np.flatnonzero(((beta > 0) & (beta < problem.caps)) | ((slope > 0) != (beta > 0))))
 
     def _settle(self) -> Generator[None, None, None]:
@@ -439,12 +379,7 @@ class HybridDescent:
         if self.metric is None:
             self.objective, self.lower_bound = kernels.sums_of_sweep(self.ascent, self.limits)
             return
-        problem, ascent, w, x = self.problem, self.ascent, self.u, self.metric.x
-        squares = float(x @ x)
-        pull = 0.0 if problem.pulled is None else float(w @ problem.pulled)
-        self.objective = 0.5 * squares - pull + ascent.loss
-        self.lower_bound = ascent.gain - 0.5 * squares
-        ascent.lazy = LAZY_SHARE * abs(self.objective - self.lower_bound) / problem.n_rows
+        self.objective, self.lower_bound = self.metric.sums_of_survey(self.ascent, self.u)
 
     def _go(self, over: Callable[[int, int], None], n: int) -> Generator[None, None, None]:
         if n <= self.piece:

@@ -34,6 +34,8 @@ WHOLE_BLOCK_ENTRIES = 1 << 17
 """Entries up to which steps in compiled code go over all rows as one dense block."""
 FEW_ROWS_SHARE = 0.2
 """Share of dense rows up to which a product with these is worth their copy."""
+VISIT_OPERATIONS = 24.0
+"""What a visit of a row by coordinate ascent costs beside its entries, in operations on entries."""
 OPERATION_ON_MATRIX = 0.25
 """Time of an operation on dense matrices, in that of one on entries of rows."""
 NARROW_COLUMNS, NARROW_ENTRIES = 65, 1 << 19

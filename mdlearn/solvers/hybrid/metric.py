@@ -14,7 +14,7 @@ from scipy.linalg import blas
 from mdlearn._solvers import dual_descent as kernels
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import COPY_BYTES
-from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn
+from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, VISIT_OPERATIONS, LossColumn
 from mdlearn.solvers.systems.whitening import LossColumnQuadratic
 
 METRIC_COLUMNS, MOST_OF_METRIC = 600, 1e9
@@ -28,6 +28,8 @@ METRIC_ENTRIES = 1 << 23
 """Entries that such passes visit at most: some milliseconds."""
 METRIC_SEED = 0xD1B54A32D192ED03
 """Of the order of visits of whitened rows."""
+LAZY_SHARE = 0.1
+"""Share of the mean gap of a row below which the multiplier of its variance stays."""
 
 
 def has_metric(problem: LossColumn) -> bool:
@@ -85,8 +87,8 @@ class MetricPasses:
         """w = L^-T x."""
         return np.asarray(blas.dtrsv(self.L.T, self.x, lower=0))
 
-    def over(self, free: np.ndarray) -> tuple[int, int]:
-        """Pass over these rows, and those before; return how many were whitened, and how many visits there were."""
+    def over(self, free: np.ndarray) -> float:
+        """Pass over these rows, and those before; return the operations that new ones and visits took."""
         new = self._whiten(free)
         own, k = self.own, self.chosen.shape[0]
         own[:, 4] = self.records[self.chosen, 4]
@@ -97,7 +99,15 @@ class MetricPasses:
             visits = min(METRIC_VISITS * k, METRIC_ENTRIES // self.x.shape[0])
             kernels.dense_passes(self.whitened, ascent, METRIC_PASSES, METRIC_SHARE, visits)
         self.records[self.chosen, 4] = own[:, 4]
-        return new, ascent.visits
+        return new * price_of_whitened_metric(self.problem) + ascent.visits * (self.problem.width + VISIT_OPERATIONS)
+
+    def sums_of_survey(self, ascent: kernels.Ascent, w: np.ndarray) -> tuple[float, float]:
+        """Objective and bound by a survey of the rows as they are, at such coefficients."""
+        squares, pulled = float(self.x @ self.x), self.problem.pulled
+        pull = 0.0 if pulled is None else float(w @ pulled)
+        objective, lower_bound = 0.5 * squares - pull + ascent.loss, ascent.gain - 0.5 * squares
+        ascent.lazy = LAZY_SHARE * abs(objective - lower_bound) / self.problem.n_rows
+        return objective, lower_bound
 
     def rows_of(self, face: np.ndarray) -> np.ndarray:
         """Return whitened rows."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.common.warm_start import start_multipliers
-from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, HybridDescent
-from mdlearn.solvers.hybrid.loss_column import STEEPNESS, LossColumn
+from mdlearn.solvers.hybrid.descent import HybridDescent
+from mdlearn.solvers.hybrid.loss_column import STEEPNESS, VISIT_OPERATIONS, LossColumn
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import SOFT_STEPS_AHEAD, STEPS_AHEAD, newton_price_against_sweeps, sweeps_alone

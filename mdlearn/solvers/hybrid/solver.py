@@ -26,10 +26,11 @@ from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
-from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, HybridDescent
+from mdlearn.solvers.hybrid.descent import HybridDescent
 from mdlearn.solvers.hybrid.loss_column import (
     NARROW_COLUMNS,
     NARROW_ENTRIES,
+    VISIT_OPERATIONS,
     LossColumn,
     LossColumnParts,
     suits_narrow_loss_column,

@@ -22,8 +22,7 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows, steps
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
-from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
+from mdlearn.solvers.hybrid.loss_column import VISIT_OPERATIONS, LossColumn, LossColumnParts
 from mdlearn.solvers.hybrid.metric import price_of_whitened_metric
 from mdlearn.solvers.systems.whitening import LossColumnQuadratic, LossColumnWhitening
 

@@ -73,7 +73,7 @@ def test_a_step_over_few_dense_rows_is_that_over_many(C, alike, mean, monkeypatc
         made = descent_of(problem, parts)
         made.records[chosen, 4], made.records[20, 4] = start, problem.caps[20]
         made.u[:] = R.T @ made.beta + (0.0 if problem.pulled is None else problem.pulled)
-        made.face = n
+        made.faces.size = n
         with monkeypatch.context() as patched:
             patched.setattr(face if n else face_steps, "FaceStep" if n else "step_over_dense", None)
             drain(made._face_step(1.0))
@@ -286,21 +286,22 @@ def test_a_variance_goes_along_with_faces_before_a_dearer_metric():
     """Each digit to come is a step's; later steps follow the first whatever they cost, up to three."""
     problem, parts, _ = problem_of("csr", 2.0)
     descent = descent_of(problem, parts)
-    descent.lower_bound, descent.face = 10.0, 12
+    faces, descent.lower_bound = descent.faces, 10.0
+    faces.size = 12
     for gap, tol, digits in ((4e-3, 4e-3, 1.0), (4e-3, 4e-6, 3.0), (1e-4, 1e-3, 1.0)):
         descent.objective, descent.tol = 10.0 * (1.0 + gap), tol
         for share, near in ((1.01, True), (0.99, False)):
-            descent.price_of_metric = share * digits * descent.varied_price(12)
-            assert descent._near() is near
+            descent.price_of_metric = share * digits * faces.varied_price(12)
+            assert faces.near(descent._pace()) is near
     for steps, near in ((1, True), (2, True), (3, False)):
-        descent.varied_steps = steps
-        assert descent._near() is near
-    descent.varied_steps, descent.price_of_metric, descent.objective = 0, np.inf, 10.1
-    assert descent._near()  # the rows of so few multipliers are far from dependent
-    descent.face = D
-    assert not descent._near()
-    descent.paid = 1.0
-    assert descent._near()
+        faces.varied_steps = steps
+        assert faces.near(descent._pace()) is near
+    faces.varied_steps, descent.price_of_metric, descent.objective = 0, np.inf, 10.1
+    assert faces.near(descent._pace())  # the rows of so few multipliers are far from dependent
+    faces.size = D
+    assert not faces.near(descent._pace())
+    faces.paid = 1.0
+    assert faces.near(descent._pace())
 
 
 def test_a_sweep_beside_a_variance_that_is_near_the_gap_asked_for_says_what_is_exact():
