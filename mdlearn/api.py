@@ -18,10 +18,10 @@ from mdlearn.model.start import WarmStart
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.registry import registry
+from mdlearn.plugins.registry import find_row_blocks, registry
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import DEFAULT_TOL, Call, checked_limits, checked_seed
-from mdlearn.streaming.fitting import blocks_for_streamed_fit, fit_streamed_blocks
+from mdlearn.streaming.fitting import fit_streamed_blocks
 
 
 def fit(
@@ -133,7 +133,7 @@ def fit(
     """
     limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
-    blocks = blocks_for_streamed_fit(X, y, sample_weight)
+    blocks = find_row_blocks(X, y, sample_weight)
     if blocks is not None:
         if warm_start is not None:
             raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pluggy
 
 from mdlearn.data.features.kernels import DEFAULTS, PARAMETERS
@@ -36,6 +37,8 @@ from mdlearn.plugins.loading import KINDS, LoadedPlugin, load_plugin
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.solvers.base import Solver
 
+BUILT_IN_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})
+"""Where the kinds of X are from that no plugin is asked about."""
 SHOWN_LETTERS = 80
 """Letters of a wrong argument that an error shows."""
 
@@ -111,16 +114,6 @@ class Registry:
                 self.conflicts[kind, name] = sentence
                 for plugin in {id(plugin): plugin for plugin, _ in found}.values():
                     plugin.clashes.append(sentence)
-
-    def blocks_of(self, X: Any, y: Any, weight: Any) -> RowBlocks | None:
-        """Row blocks of an X of a kind that a plugin knows; None where none does."""
-        for source in self.sources.values():
-            found = call_with_error_notes(source, "source", "given", X, y, weight)
-            if isinstance(found, RowBlocks):
-                return found
-            if found is not None:
-                raise faulty(source, "source", "given", f"returned {came(found)}, RowBlocks or None are needed")
-        return None
 
     def report(self) -> None:
         """Warn of every fault not told yet. When warnings are errors, the next call goes on with the next one."""
@@ -239,6 +232,35 @@ def find(kind: str, given: Any) -> Any:
     if kind == "kernel" and isinstance(given, type) and issubclass(given, KernelFunction):
         shown = f"a class, which goes by its name, {given.name!r}, once its plugin is installed"
     raise TypeError(f"{kind} needs to be a name ({', '.join(known)}), {told}; got {shown}")
+
+
+def find_row_blocks(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
+    """Find what row blocks X, y and weights of a fit are: a source of them, or of a kind in the registry; else None."""
+    if type(X) is np.ndarray:
+        return None
+    if y is None and _is_source_of_row_blocks(X):
+        if sample_weight is not None:
+            raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
+        return X if isinstance(X, RowBlocks) else RowBlocks(X)
+    kind = type(X[0]) if isinstance(X, Sequence) and X else type(X)
+    if kind.__module__.partition(".")[0] in BUILT_IN_PACKAGES:
+        return None
+    for source in registry().sources.values():
+        found = call_with_error_notes(source, "source", "given", X, y, sample_weight)
+        if isinstance(found, RowBlocks):
+            return found
+        if found is not None:
+            raise faulty(source, "source", "given", f"returned {came(found)}, RowBlocks or None are needed")
+    return None
+
+
+def _is_source_of_row_blocks(X: Any) -> bool:
+    """Whether data without y are a source of row blocks, which the registry need not know; a nested list is rows."""
+    if isinstance(X, RowBlocks) or callable(X):
+        return True
+    if not isinstance(X, Iterable) or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
+        return False
+    return not isinstance(X, Sequence) or not X or isinstance(X[0], tuple)
 
 
 def registered_objective(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,33 +28,10 @@ from mdlearn.streaming.first_passes import StreamedProblem, make_first_passes
 from mdlearn.streaming.passes import Passes
 from mdlearn.streaming.sums.streamed_form import check_streamed_form_refusal
 
-BUILT_IN_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})
-"""Where the kinds of X are from that no plugin is asked about."""
 TREE_MATRICES = 12
 """Matrices of a column that are in memory at once: one for each level of the tree of sums."""
 CHECKPOINT_LAYOUT = 2
 """Which arrays a checkpoint holds: a file of another version of mdlearn, with others, is refused in a sentence."""
-
-
-def blocks_for_streamed_fit(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
-    """Return X, y and weights of a streamed fit as row blocks; None where they are rows."""
-    if type(X) is np.ndarray:
-        return None
-    if y is None and _is_source_for_streamed_fit(X):
-        if sample_weight is not None:
-            raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
-        return X if isinstance(X, RowBlocks) else RowBlocks(X)
-    kind = type(X[0]) if isinstance(X, Sequence) and X else type(X)
-    return None if kind.__module__.partition(".")[0] in BUILT_IN_PACKAGES else registry().blocks_of(X, y, sample_weight)
-
-
-def _is_source_for_streamed_fit(X: Any) -> bool:
-    """Whether the data of a streamed fit without y are a source of blocks; a nested list is one of rows."""
-    if isinstance(X, RowBlocks) or callable(X):
-        return True
-    if not isinstance(X, Iterable) or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
-        return False
-    return not isinstance(X, Sequence) or not X or isinstance(X[0], tuple)
 
 
 def fit_streamed_blocks(

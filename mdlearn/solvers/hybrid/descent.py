@@ -306,7 +306,7 @@ class HybridDescent:
         self.ascent.lazy = lazy
 
     def _pace(self) -> SweepPace:
-        """What a digit takes now, by which face steps are judged."""
+        """Price of a digit now, by which face steps are judged."""
         gap, digits = self._relative_gap(), self._digits_to_come()
         metric = 0.0 if self.metric is not None else self.price_of_metric
         return SweepPace(self.sweeps, self.operations, self.price_of_digit, gap, digits, metric)
