@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 from documents import README, ROOT
@@ -25,7 +26,9 @@ def commands(name):
 def test_one_stage_alone_sets_a_number_of_threads():
     found = [line for name in ("run", "docs", "plugins.py") for line in commands(name) if "_THREADS" in line]
     (only,) = found
-    assert 'env -i "${kept[@]}" OMP_NUM_THREADS=1 .venv/bin/pytest -m threads' in only
+    assert (
+        only.lstrip().startswith('logged threads "${bare[@]}" ') and "&& OMP_NUM_THREADS=1 pytest -m threads'" in only
+    )
 
 
 def test_the_command_of_the_readme_is_run_as_it_stands(tmp_path):
@@ -35,26 +38,28 @@ def test_the_command_of_the_readme_is_run_as_it_stands(tmp_path):
         [sys.executable, "-c", program, str(ROOT / "README.md")], capture_output=True, text=True, timeout=60, check=True
     )
     assert f"\n{told.stdout}" in README and told.stdout.count("\n") == 1 and "pytest" in told.stdout
-    (line,) = [line for line in commands("run") if '-c "$command"' in line]
-    assert line.lstrip().startswith('env -i "${kept[@]}" bash -euo pipefail -c "$command"')
+    (line,) = [line.strip() for line in commands("run") if '"$command"' in line and "echo" not in line]
+    assert line == 'logged readme "${bare[@]}" "$command"'
+    assert 'bare=(env -i "${kept[@]}" bash -euo pipefail -c)' in commands("run")
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 @pytest.mark.parametrize(
     ("codes", "last"),
     [
-        ((0, 0, 0, 0), "readme"),
-        ((1, 0, 0, 0), "threads"),
-        ((0, 2, 0, 0), "safe"),
-        ((0, 0, 1, 0), "rest"),
-        ((0, 0, 0, 1), "readme"),
-        ((1, 1, 0, 0), "safe"),
+        ((0, 0, 0, 0, 0), "readme"),
+        ((1, 0, 0, 0, 0), "plugins"),
+        ((0, 1, 0, 0, 0), "threads"),
+        ((0, 0, 2, 0, 0), "safe"),
+        ((0, 0, 0, 1, 0), "rest"),
+        ((0, 0, 0, 0, 1), "readme"),
+        ((0, 1, 1, 0, 0), "safe"),
     ],
 )
 def test_the_last_line_counts_failures_where_there_are_any(codes, last, tmp_path):
     text = (CI / "run").read_text(encoding="utf-8")
     end = text[text.index("# The logs of what failed") :]
-    names = ("threads", "safe", "rest", "readme")
+    names = ("plugins", "threads", "safe", "rest", "readme")
     for name, code in zip(names, codes):
         (tmp_path / f"{name}.log").write_text(f"1 of {name} in 1.0s\n")
         (tmp_path / f"{name}.status").write_text(f"{code}\n")
@@ -62,6 +67,37 @@ def test_the_last_line_counts_failures_where_there_are_any(codes, last, tmp_path
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, env=dict(os.environ))
     assert done.returncode == int(any(codes))
     assert done.stdout.splitlines()[-1] == (tmp_path / "log").read_text().strip() == f"1 of {last} in 1.0s"
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_a_job_in_the_background_ends_with_the_script_and_says_how_it_went(tmp_path):
+    """Where a stage fails meanwhile, jobs are ended as whole groups; their failures alone do not end the script."""
+    text = (CI / "run").read_text(encoding="utf-8")
+    functions = text[text.index("stage=") : text.index("environment()")].replace("room=$(mktemp -d)", "")
+    script = f"""set -euo pipefail
+room={tmp_path}/room; mkdir "$room"
+{functions}
+background logged bad bash -c 'echo told; exit 3'
+background logged good true
+wait "${{jobs[@]}}"
+jobs=()
+cat "$room/bad.status" "$room/bad.log" "$room/good.status"
+background bash -c 'sleep 60 & echo $! >{tmp_path}/child; wait'
+until [ -s {tmp_path}/child ]; do sleep 0.05; done
+enter failing
+false"""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=50, env=dict(os.environ))
+    lines = done.stdout.splitlines()
+    assert (
+        done.returncode == 1
+        and lines[:3] == ["3", "told", "0"]
+        and lines[-2:] == ["failed: failing", "0 passed, 1 failed"]
+    )
+    with pytest.raises(ProcessLookupError):
+        for _ in range(100):
+            os.kill(int((tmp_path / "child").read_text()), 0)
+            time.sleep(0.05)
+    assert not (tmp_path / "room").exists()
 
 
 def test_what_is_about_threads_is_marked():
