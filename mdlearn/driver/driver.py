@@ -125,7 +125,7 @@ class Driver(LimitedRun):
         problems = self._problems(first)
         count = len(problems) if later is None else len(later)
         at_once = 1 if count == 1 else self._at_once(first, count)
-        if (0, self.solver.name) not in self.prepared.found and not self.late():
+        if not self.late() and (0, self.solver.name) not in self.prepared.found:
             self.engine.require_memory(first, self.options, at_once)
         if (progress := self.progress) is not None:
             progress.problems = count
@@ -133,7 +133,6 @@ class Driver(LimitedRun):
             first.features.ask_at_once()
         try:
             if later is None:
-                self.late()
                 shared = self._watched(self._preparation(first, 0), cut=True)
                 works = []
                 for j, problem in enumerate(problems):
