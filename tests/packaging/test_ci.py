@@ -27,7 +27,8 @@ def test_one_stage_alone_sets_a_number_of_threads():
     found = [line for name in ("run", "docs", "plugins.py") for line in commands(name) if "_THREADS" in line]
     (only,) = found
     assert (
-        only.lstrip().startswith('logged threads "${bare[@]}" ') and "&& OMP_NUM_THREADS=1 pytest -m threads'" in only
+        only.lstrip().startswith('logged threads "${bare[@]}" ')
+        and '"$more && OMP_NUM_THREADS=1 pytest -m threads"' in only
     )
 
 
@@ -41,6 +42,9 @@ def test_the_command_of_the_readme_is_run_as_it_stands(tmp_path):
     (line,) = [line.strip() for line in commands("run") if '"$command"' in line and "echo" not in line]
     assert line == 'logged readme "${bare[@]}" "$command"'
     assert 'bare=(env -i "${kept[@]}" bash -euo pipefail -c)' in commands("run")
+    # Nothing but extras follows: what is tested later is what that command has installed.
+    (more,) = [line.strip() for line in commands("run") if line.lstrip().startswith("more=")]
+    assert more.endswith('&& pip show -q mdlearn && pip install "mdlearn[test-all]"\'')
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
