@@ -15,8 +15,8 @@ from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures, array_
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.landmarks import choose, in_time
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.row_blocks.census import Census
 from mdlearn.data.row_blocks.source import Portion, Tree, paired, plus
-from mdlearn.data.row_blocks.summary import Census
 from mdlearn.data.row_values import row_values
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.csr_rows import CsrRows

@@ -36,8 +36,8 @@ def of_arrays(
     ----------
     X : array, memory map, CSR matrix or data frame of shape (m, d)
         Blocks are slices of it: nothing is copied.
-    y : array-like of shape (m,), or None
-        None: the objective takes rows alone.
+    y : array-like of shape (m,), array or sparse matrix of shape (m, k), or None
+        (m, k): 0 and 1 of each of several labels. None: the objective takes rows alone.
     weight : array-like of shape (m,), optional
         Repetition counts.
     rows : int, default 100000
@@ -62,11 +62,12 @@ def of_arrays(
     3
     """
     step, m = _checked_rows_per_source_block(rows), int(X.shape[0])
-    columns = [None if one is None else np.asarray(one) for one in (y, weight)]
-    for name, column in zip(("y", "weight"), columns, strict=True):
-        if column is not None and column.shape != (m,):
-            raise ValueError(f"X has {m} rows but {name} has shape {column.shape}; give one number or label per row")
-    cut = getattr(X, "iloc", X)
+    given = [None if one is None else one if np.ndim(one) == 2 else np.asarray(one) for one in (y, weight)]
+    sets = given[0] is not None and given[0].ndim == 2
+    for name, one, n_axes in zip(("y", "weight"), given, (1 + sets, 1), strict=True):
+        if one is not None and (one.ndim != n_axes or one.shape[0] != m):
+            raise ValueError(f"X has {m} rows but {name} has shape {one.shape}; give one number or label per row")
+    cut, columns = getattr(X, "iloc", X), [getattr(one, "iloc", one) for one in given]
 
     def source() -> Iterator[tuple[Any, ...]]:
         for part in steps(m, step):

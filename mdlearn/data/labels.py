@@ -105,24 +105,32 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 def check_some_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Validate labels of which some are unknown: return (sorted classes, class index of each row, -1 where unknown).
 
-    Unknown is -1 among whole numbers, NaN among other numbers, and -1, NaN or None among objects. Errors are those of
-    `check_labels`, and one for -1 among numbers with a fraction part where none is NaN.
+    Errors are those of `check_labels`, and one for -1 among numbers with a fraction part where none is NaN.
+    """
+    classes, codes, floats = read_some_labels(y, n_rows)
+    if floats and (codes >= 0).all() and (classes == -1.0).any():
+        row = int((classes[codes] == -1.0).argmax())
+        raise ValueError(
+            f"y holds floats, -1 in row {row} and no NaN; give NaN where the label is unknown, or whole numbers"
+        )
+    return classes, codes
+
+
+def read_some_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Validate labels of some rows among others: return what `check_some_labels` does, and whether y holds floats.
+
+    Unknown is -1 among whole numbers, NaN among other numbers, and -1, NaN or None among objects.
     """
     labels = _check_label_shape(y, n_rows, "label (-1 where it is unknown)")
     if labels.dtype.kind == "O":
         unknown = np.array([_is_missing_label(one) or _is_minus_one_label(one) for one in labels.tolist()], dtype=bool)
     elif labels.dtype.kind == "f":
         unknown = np.isnan(labels)
-        if not unknown.any() and (labels == -1.0).any():
-            row = int((labels == -1.0).argmax())
-            raise ValueError(
-                f"y holds floats, -1 in row {row} and no NaN; give NaN where the label is unknown, or whole numbers"
-            )
     else:
         unknown = labels == -1 if labels.dtype.kind in "iu" else np.zeros(n_rows, dtype=bool)
     codes = np.full(n_rows, -1, dtype=np.intp)
     classes, codes[~unknown] = check_labels(labels[~unknown], int(np.count_nonzero(~unknown)))
-    return classes, codes
+    return classes, codes, labels.dtype.kind == "f"
 
 
 def _is_minus_one_label(label: Any) -> bool:

@@ -89,22 +89,28 @@ class Data:
             return SIGNS_OF_CODES.take(self.codes)
         return np.where(self.codes == 0, 1.0, -1.0)
 
-    def signs(self) -> list[np.ndarray]:
+    def signs(self, *, unknown: float | None = None) -> list[np.ndarray]:
         """Signs of the binary problems: of the second class, of each of several against the rest; else ones.
+
+        Parameters
+        ----------
+        unknown : float, optional
+            What stands in the place of a sign where the label is unknown.
 
         Raises
         ------
         TypeError
-            Where labels may be unknown: such rows have no sign.
+            Where labels may be unknown, and nothing stands for a sign there.
         """
         if self.targets is not None:
             return [np.ones(self.targets.shape[0])]
         if self.indicators is not None:
             return [np.where(has, 1.0, -1.0) for has in self.indicators.T]
-        if self.partial:
+        if self.partial and unknown is None:
             raise TypeError("rows of unknown labels have no sign; an objective of such rows writes its form by codes")
         k = self.classes.shape[0]
-        return [np.where(self.codes == positive, 1.0, -1.0) for positive in ([1] if k == 2 else range(max(k, 1)))]
+        found = [np.where(self.codes == positive, 1.0, -1.0) for positive in ([1] if k == 2 else range(max(k, 1)))]
+        return found if unknown is None else [np.where(self.codes < 0, unknown, y) for y in found]
 
     def truth(self) -> np.ndarray:
         """Return y as it was read: numbers, labels (any where unknown), 0 and 1 of each label, or ones without y."""

@@ -37,6 +37,7 @@ __all__ = [
     "Point",
     "best_bias_alone",
     "best_bias_shift",
+    "check_terms_of_unknown_labels",
     "columns_of_classes",
     "started_point",
     "zero_point",
@@ -179,9 +180,29 @@ class Point:
     alpha: np.ndarray | None = None
 
 
+def check_terms_of_unknown_labels(terms: Terms, by_row: RowTerms | None) -> None:
+    """Raise TypeError where declared terms do not say what becomes of rows of unknown labels, which have no sign.
+
+    Weights by row may say it: z of such a row is f(x), in the terms that it has.
+    """
+    if by_row is None or by_row.weights is None:
+        raise TypeError(
+            "rows of unknown labels have no sign; say by weights in row_terms which terms they have, where z is f(x), "
+            "or write a form by codes"
+        )
+    if terms.variance > 0 or terms.mean > 0:
+        raise TypeError(
+            "rows of unknown labels have no sign, which mean and variance of the margins need; declare neither, or "
+            "write a form by codes"
+        )
+
+
 def columns_of_classes(data: Data, terms: Terms, by_row: RowTerms | None = None) -> tuple[Column, ...]:
     """Columns of a margin form with declared terms: one for two classes or for numbers, else one per class."""
     own = data.counts, terms.variance, terms.mean, terms.loss
+    if data.partial:
+        check_terms_of_unknown_labels(terms, by_row)
+        return tuple(Column(signs, *own, by_row=by_row) for signs in data.signs(unknown=1.0))
     first = Column(data.first_signs(), *own, offset=data.targets, by_row=by_row)
     if data.indicators is not None:
         return first, *(Column(signs, *own, by_row=by_row) for signs in data.signs()[1:])

@@ -40,8 +40,8 @@ class Task:
     y : str
         "labels": two or more classes (`Data.classes` and `Data.codes`). "numbers": finite numbers (`Data.targets`);
         z in the terms is f(x) - y. "none": rows alone, y is None or holds ones; z is f(x). "some labels": labels, -1
-        where unknown (NaN among floats); `Data.codes` are -1 there. "indicators": a matrix of 0 and 1 with a column for
-        each of several labels (`Data.indicators`); z is that of each label.
+        where unknown (NaN among floats); `Data.codes` are -1 there, and z is f(x). "indicators": a matrix of 0 and 1
+        with a column for each of several labels (`Data.indicators`); z is that of each label.
     model : type of Model
         Kind of the models: its `task` is the name of the task, `predictions` makes predictions of decision values, and
         `score` judges them, under the name `measure`.

@@ -15,7 +15,8 @@ from mdlearn.data.row_blocks.sample import DrawRowBlockSample
 from mdlearn.data.row_blocks.summary import ClassMoments, EntrySpread, Summary
 from mdlearn.data.validation import Data
 from mdlearn.errors import call_with_error_notes, came, faulty, steps_with_error_notes
-from mdlearn.forms.margin import check_bounded_in_bias
+from mdlearn.forms.margin import check_bounded_in_bias, check_terms_of_unknown_labels
+from mdlearn.model.class_decisions import EACH_LABEL
 from mdlearn.model.task import task_of
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
@@ -56,7 +57,7 @@ def make_first_passes(
     scan = passes.blocks.scan(class_weight, y=task_of(task).y)
     summary = Summary.read(known) if known else passes.needed(scan)
     passes.rows = summary.arrays()
-    if summary.classes.shape[0] > 2 and call.multiclass not in ("ovr", "joint"):
+    if summary.classes.shape[0] > 2 and call.multiclass not in ("ovr", "joint", EACH_LABEL):
         told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
         raise ValueError(f"row blocks of several classes need one score per class, {told}")
     filled = resolve_declared_parameters(task, summary.total)
@@ -96,9 +97,11 @@ def form_of_first_passes(task: Objective, params: dict[str, Any], summary: Summa
     terms = declared_objective_terms(task, params, summary.total)
     check_streamed_form_refusal(task.name, streamed_form_refusal(terms))
     if type(task).row_terms is Objective.row_terms:
+        if summary.y == "some labels":
+            check_terms_of_unknown_labels(terms, None)
         return StreamedForm.of(terms, summary, bias)
     say = partial(declared_row_terms, task, params, terms.loss)
-    return StreamedForm.of(terms, summary, bias, BlockRowTerms(task, say, terms.loss, summary))
+    return StreamedForm.of(terms, summary, bias, BlockRowTerms(task, say, terms, summary))
 
 
 def _sample_in_first_pass(passes: Passes, summary: Summary, seed: int) -> Data:
@@ -114,7 +117,7 @@ def _kernel_from_first_passes(call: Call, given: dict[str, Any], passes: Passes,
     own = {name: value for name, value in given.items() if name not in ARGUMENTS}
     named = call.kernel if isinstance(call.kernel, str) else ""
     if "gamma" in PARAMETERS.get(named, ()) and own.get("gamma", "scale") == "scale":
-        mean = float(summary.moments.sum()) / (summary.total * summary.width)
+        mean = float(summary.moment.sum()) / (summary.total * summary.width)
         spread = passes.needed(passes.blocks.fold(EntrySpread(mean), summary))["spread"]
         own["gamma"] = kernel_gamma_of_variance(float(spread) / (summary.total * summary.width), mean, summary.width)
     data = _sample_in_first_pass(passes, summary, call.seed)

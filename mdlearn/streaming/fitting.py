@@ -30,7 +30,7 @@ from mdlearn.streaming.sums.streamed_form import check_streamed_form_refusal
 
 TREE_MATRICES = 12
 """Matrices of a column that are in memory at once: one for each level of the tree of sums."""
-CHECKPOINT_LAYOUT = 2
+CHECKPOINT_LAYOUT = 3
 """Which arrays a checkpoint holds: a file of another version of mdlearn, with others, is refused in a sentence."""
 
 
@@ -123,7 +123,7 @@ def _refuse_fit_to_blocks(call: Call, task: Objective, given: Mapping[str, Any])
             f"{call.kernel!r}"
         )
     kind = task_of(task)
-    if kind.y not in ("numbers", "none") and not (kind.y == "labels" and kind.by_class):
+    if kind.y not in ("numbers", "none") and not kind.by_class:
         raise ValueError(f"objective {task.name!r} is one of {kind.name}, which takes no row blocks; give X and y")
     if call.engine is not None and call.engine.takes_blocks:
         return

@@ -279,13 +279,11 @@ def test_unknown_labels_have_no_pairs_and_no_signs():
     with pytest.raises(ValueError, match="multiclass 'ovo' is not possible here; give one of auto, ovr"):
         mdlearn.fit(Small, X, PARTLY, multiclass="ovo")
     declared = type("Declared", (Each,), {"task": SEMI_SUPERVISED, "name": "declared"})
-    with pytest.raises(
-        TypeError, match="rows of unknown labels have no sign; an objective of such rows writes its form"
-    ):
+    with pytest.raises(TypeError, match="rows of unknown labels have no sign; say by weights in row_terms which terms"):
         mdlearn.fit(declared, X, PARTLY)
-    for task, y in ((Each, LABELS), (Small, PARTLY)):
-        with pytest.raises(ValueError, match="which takes no row blocks; give X and y"):
-            mdlearn.fit(task, [(X, y)], None)
+    told = "objective 'small_unknown' needs X and y, not row blocks: it makes its form of all rows"
+    with pytest.raises(ValueError, match=told):
+        mdlearn.fit(Small, [(X, PARTLY)], None)
 
 
 # ---------------------------------------------------------------- files, warm starts, checks

@@ -108,7 +108,7 @@ def test_a_file_of_another_version_is_refused(tmp_path):
     head = json.loads(str(kept["head"]))
     del head["layout"]
     np.savez(path, **{**kept, "head": np.array(json.dumps(head))})
-    with pytest.raises(ValueError, match="belongs to another fit: its layout is None, and not 2; give another file"):
+    with pytest.raises(ValueError, match="belongs to another fit: its layout is None, and not 3; give another file"):
         mdlearn.fit("svm", source(X, y, checkpoint=path), None)
 
 

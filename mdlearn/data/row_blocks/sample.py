@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,40 +34,35 @@ class Sample:
     """Sample of rows, drawn without replacement: those with the smallest random numbers, in the order of the blocks."""
 
     X: Rows  # shape (n, d)
-    codes: np.ndarray  # shape (n,), intp
+    codes: np.ndarray  # shape (n,), intp: as of a `Block`
     counts: np.ndarray  # shape (n,): as of all rows: a row counts as often as it does there
     numbers: np.ndarray  # shape (n,): random ones in [0, 1)
     most: int  # more rows than this are not kept
     targets: np.ndarray | None = None  # shape (n,): those of a regression
+    indicators: np.ndarray | None = None  # shape (n, k), bool: which of several labels rows have
 
     def __add__(self, other: Sample) -> Sample:
-        names = ("codes", "counts", "numbers")
-        parts: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
-        if self.targets is not None and other.targets is not None:
-            parts["targets"] = np.concatenate([self.targets, other.targets])
-        return Sample(joined_samples([self.X, other.X]), **parts, most=self.most).least()
+        mine, theirs = self._of_each_row(), other._of_each_row()
+        joined: dict[str, Any] = {name: np.concatenate([mine[name], theirs[name]]) for name in mine}
+        return replace(self, X=joined_samples([self.X, other.X]), **joined).least()
 
     def least(self) -> Sample:
         """Without the rows that are too many."""
         if self.numbers.shape[0] <= self.most:
             return self
         at = np.sort(np.argpartition(self.numbers, self.most)[: self.most])
-        targets = None if self.targets is None else self.targets[at]
-        return Sample(self.X.take(at), self.codes[at], self.counts[at], self.numbers[at], self.most, targets)
+        chosen: dict[str, Any] = {name: values[at] for name, values in self._of_each_row().items()}
+        return replace(self, X=self.X.take(at), **chosen)
+
+    def _of_each_row(self) -> dict[str, np.ndarray]:
+        """Arrays with something for each row, by name."""
+        names = ("codes", "counts", "numbers", "targets", "indicators")
+        return {name: values for name in names if (values := getattr(self, name)) is not None}
 
     def data(self, summary: Summary) -> Data:
         """The sample as training data."""
         n = self.codes.shape[0]
-        return Data(
-            self.X,
-            self.codes,
-            self.counts,
-            summary.classes,
-            np.arange(n),
-            n,
-            summary.names,
-            None if summary.alone else self.targets,
-        )
+        return summary.data(self.X, self.codes, self.counts, np.arange(n), n, self.targets, self.indicators)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,5 +81,5 @@ class DrawRowBlockSample:
         """Draw at most `most` rows of a block."""
         rng = np.random.default_rng([self.seed, block.number, 2])
         numbers = np.asarray(rng.random(block.counts.shape[0]))
-        drawn = Sample(block.X, block.codes, block.counts, numbers, self.most, block.targets)
+        drawn = Sample(block.X, block.codes, block.counts, numbers, self.most, block.targets, block.indicators)
         return SummarySums(sample=drawn.least())

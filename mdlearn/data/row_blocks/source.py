@@ -14,14 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.row_blocks.census import CENSUSES, Census
 from mdlearn.data.row_blocks.summary import (
     Block,
-    Census,
     ClassMoments,
-    RowCensus,
     Summary,
     SummarySums,
-    TargetCensus,
     block_checked_by_summary,
     n_rows_for_summary,
 )
@@ -218,8 +216,8 @@ class RowBlocks:
         ----------
         class_weight : mapping, "balanced" or None
             As for `mdlearn.fit`.
-        y : {"labels", "numbers", "none"}
-            What y of a block holds: labels, the targets of a regression, or nothing (None, or ones).
+        y : {"labels", "numbers", "none", "some labels", "indicators"}
+            What y of a block holds, as in `mdlearn.extend.Task`.
 
         Returns
         -------
@@ -231,13 +229,14 @@ class RowBlocks:
         TypeError, ValueError
             For blocks that are none, or that have nothing to learn from.
         """
-        if y != "labels" and class_weight is not None:
-            raise ValueError(f"class_weight {class_weight!r} is for classifiers; give a block (X, y, weight)")
-        kind = {"labels": Census, "numbers": TargetCensus, "none": RowCensus}[y]
+        if y not in ("labels", "some labels") and class_weight is not None:
+            who = "rows of one class each" if y == "indicators" else "classifiers"
+            raise ValueError(f"class_weight {class_weight!r} is for {who}; give a block (X, y, weight)")
+        kind = CENSUSES[y]
         make = partial(census_of_source_block, kind=kind)
         census: Census | None = yield from self._reduced(make, kind)
         if census is None:
-            told = "row per class" if y == "labels" else "row"
+            told = "row per class" if y in ("labels", "some labels") else "row"
             raise ValueError(f"the blocks have no rows; give at least one {told}")
         return census.summary(class_weight)
 
@@ -276,7 +275,8 @@ class RowBlocks:
             off = np.abs(found.moments["moments"] - summary.moments)
             if not off.max(initial=0.0) <= ROUNDING_OF_WEIGHTS * found.moments["sizes"]:
                 c, j = np.unravel_index(int(off.argmax()), off.shape)
-                group = "" if summary.level is not None else f" of class {summary.classes.tolist()[c]!r}"
+                name = summary.group(int(c))
+                group = f" of {name}" if name else ""
                 raise ValueError(
                     f"the blocks had other rows in the first pass than in a later one: column {j}{group} "
                     f"added up to {summary.moments[c, j]:.10g}, and to "

@@ -1,4 +1,4 @@
-"""Summary of row blocks: a census of each, what is known of all, and blocks as later passes take them."""
+"""Summary of row blocks: what is known of all, and blocks as later passes take them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap, FeatureMapRows
-from mdlearn.data.labels import check_classes, check_labels, check_no_targets, check_targets
-from mdlearn.data.rows.arrays import array_as_rows, check_rows, selected_rows
+from mdlearn.data.labels import check_label_indicators, check_labels, check_targets, read_some_labels
+from mdlearn.data.rows.arrays import array_as_rows, selected_rows
 from mdlearn.data.rows.rows import Rows, steps
 from mdlearn.data.rows.scratch import Room
-from mdlearn.data.validation import Data, check_weights, validate_class_factors, validated_column_names
+from mdlearn.data.validation import Data, check_weights
 
 ENTRIES = 1 << 18
 """Entries of features that are made at once."""
@@ -23,10 +23,11 @@ class Block:
     """Row block checked against the summary: rows that count, with their classes, or targets, and counts."""
 
     X: Rows  # shape (n, d): features, made when they are asked for where a map makes them
-    codes: np.ndarray  # shape (n,), intp: places of their labels among all classes; 0 in a regression
+    codes: np.ndarray  # shape (n,), intp: places of their labels among all classes, -1 where unknown; else 0
     counts: np.ndarray  # shape (n,): sample weight times class weight
     number: int  # which one of the source's blocks
     targets: np.ndarray | None = None  # shape (n,): numbers to be met, in a regression
+    indicators: np.ndarray | None = None  # shape (n, k), bool: which of several labels rows have
     # shape (n,): places among the rows of all blocks; None where the first pass had another number of rows here
     rows: np.ndarray | None = None
 
@@ -36,9 +37,8 @@ class Block:
             raise ValueError(
                 f"block {self.number} has another number of rows than in the first pass; give blocks that stay the same"
             )
-        X, n = self.X.source if isinstance(self.X, FeatureMapRows) else self.X, summary.n_rows
-        targets = None if summary.alone else self.targets
-        return Data(X, self.codes, counts, summary.classes, self.rows, n, summary.names, targets)
+        X = self.X.source if isinstance(self.X, FeatureMapRows) else self.X
+        return summary.data(X, self.codes, counts, self.rows, summary.n_rows, self.targets, self.indicators)
 
     @property
     def total(self) -> float:
@@ -47,7 +47,9 @@ class Block:
 
     @property
     def labels(self) -> np.ndarray:
-        """Targets of the rows, or places of their classes, shape (n,)."""
+        """Targets of the rows, places of their classes, shape (n,), or which labels they have, shape (n, k)."""
+        if self.indicators is not None:
+            return self.indicators
         return self.codes if self.targets is None else self.targets
 
 
@@ -66,24 +68,48 @@ class SummarySums(dict[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Summary of row blocks: results of the first pass."""
+    """Summary of row blocks: results of the first pass.
 
-    classes: np.ndarray  # shape (k,): sorted labels of rows that count; none in a regression, where k is 1 below
+    Sums are those of g groups of rows: of each class, and of the rows of unknown labels where labels may be unknown; of
+    each label, and of all rows, where rows may have several labels; of all rows without classes.
+    """
+
+    classes: np.ndarray  # shape (k,): sorted labels of rows that count; none in a regression, where g is 1
     starts: np.ndarray  # shape (b + 1,), int: rows given before each block, those of weight 0 included, and all
     width: int  # columns d
     dtype: np.dtype[Any]  # float32 when all blocks are, else float64
     names: tuple[str, ...] | None  # columns of the first block when it is a data frame
-    factors: np.ndarray  # shape (k,): class weights
-    totals: np.ndarray  # shape (k,): sums of the counts by class
-    moments: np.ndarray  # shape (k, n): sums of counts times features by class
+    factors: np.ndarray  # shape (g,): class weights
+    totals: np.ndarray  # shape (g,): sums of the counts
+    moments: np.ndarray  # shape (g, n): sums of counts times features
     mapping: FeatureMap | None = None  # what makes n features of a row; None: its d columns are the features
     level: float | None = None  # mean of the targets of a regression; 0 of rows alone, whose targets are all 0
-    alone: bool = False  # whether rows are alone, without labels or targets
+    y: str = "labels"  # what y is to the task: see `mdlearn.extend.Task`
 
     @property
     def total(self) -> float:
         """m: the sum of all counts."""
-        return float(self.totals.sum())
+        return float(self.totals[-1] if self.y == "indicators" else self.totals.sum())
+
+    @property
+    def moment(self) -> np.ndarray:
+        """Sum of counts times features over all rows, shape (n,)."""
+        rows: np.ndarray = self.moments[-1] if self.y == "indicators" else self.moments.sum(axis=0)
+        return rows
+
+    @property
+    def positives(self) -> tuple[int, ...]:
+        """Places of the classes, or labels, whose rows have the sign +1: one for each binary problem."""
+        k = self.classes.shape[0]
+        return (1,) if k == 2 and self.y != "indicators" else tuple(range(k))
+
+    def of_positive(self, place: int) -> tuple[float, np.ndarray]:
+        """Sums of the rows whose sign is +1: of their counts, and of counts times features, (n,).
+
+        Those of unknown labels are among them: their z is f(x).
+        """
+        groups = [place, -1] if self.y == "some labels" else [place]
+        return float(self.totals[groups].sum()), self.moments[groups].sum(axis=0)
 
     @property
     def n_rows(self) -> int:
@@ -102,12 +128,33 @@ class Summary:
 
     @property
     def n_sums(self) -> int:
-        """Number of the classes that sums are made over; one in a regression."""
+        """g: number of the groups that sums are made over."""
         return int(self.totals.shape[0])
+
+    def group(self, place: int) -> str:
+        """Name of a group in a sentence, after "of"; empty where it is all rows."""
+        if place < self.classes.shape[0]:
+            return f"{'label' if self.y == 'indicators' else 'class'} {self.classes.tolist()[place]!r}"
+        return "rows of unknown label" if self.y == "some labels" else ""
 
     def mapped(self, mapping: FeatureMap, moments: np.ndarray) -> Summary:
         """Return this summary with features that a map makes, and their sums."""
         return replace(self, mapping=mapping, moments=moments)
+
+    def data(
+        self,
+        X: Rows,
+        codes: np.ndarray,
+        counts: np.ndarray,
+        rows: np.ndarray,
+        n_given: int,
+        targets: np.ndarray | None,
+        indicators: np.ndarray | None,
+    ) -> Data:
+        """Return some rows as training data; `rows`: where they are among the `n_given`."""
+        known = None if self.y == "none" else targets
+        partial = self.y == "some labels"
+        return Data(X, codes, counts, self.classes, rows, n_given, self.names, known, indicators, partial)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays of this summary by name, for a file; without the map, which is made again."""
@@ -122,7 +169,7 @@ class Summary:
         names = tuple(found["names"].tolist()) if "names" in found else None
         rest = {name: found[name] for name in ("classes", "starts", "factors", "totals", "moments")}
         given: dict[str, Any] = {**rest, "width": int(found["width"]), "dtype": found["dtype"].dtype, "names": names}
-        given |= {"level": float(found["level"]) if "level" in found else None, "alone": bool(found["alone"])}
+        given |= {"level": float(found["level"]) if "level" in found else None, "y": str(found["y"])}
         return cls(**given)
 
 
@@ -131,30 +178,56 @@ def block_checked_by_summary(block: tuple[Any, ...], summary: Summary, number: i
     if not n_rows_for_summary(block[0]):
         return None
     rows = array_as_rows(block[0])
+    n = rows.shape[0]
     if rows.shape[1] != summary.width:
         raise ValueError(f"a block has {rows.shape[1]} columns, and the first one {summary.width}")
-    counts, targets = _weights_in_summary(block, rows.shape[0]), None
+    counts, places = weights_of_block(block, n), np.zeros(n, dtype=np.intp)
+    targets = indicators = None
     if summary.level is not None:
-        targets = np.zeros(rows.shape[0]) if summary.alone else check_targets(block[1], rows.shape[0])
-        places = np.zeros(rows.shape[0], dtype=np.intp)
+        targets = np.zeros(n) if summary.y == "none" else check_targets(block[1], n)
+    elif summary.y == "indicators":
+        labels, indicators = check_label_indicators(block[1], n)
+        check_same_labels(labels, summary.classes)
     else:
-        labels = np.asarray(block[1])
-        if labels.dtype.kind == "O" or labels.shape != counts.shape:
-            classes, codes = check_labels(block[1], rows.shape[0])
-            labels = classes[codes]
-        places = np.searchsorted(summary.classes, labels)
-        places = np.minimum(places, summary.classes.shape[0] - 1)
-        known = summary.classes[places] == labels
+        places, known = _places_in_summary(block[1], n, summary)
         counts = np.where(known, counts * summary.factors[places], 0.0)
     used = np.flatnonzero(counts > 0)
     if not used.shape[0]:
         return None
-    at = summary.places(number, counts.shape[0], used)
-    if used.shape[0] < counts.shape[0]:
+    at = summary.places(number, n, used)
+    if used.shape[0] < n:
         rows, places, counts = selected_rows(rows, used), places[used], counts[used]
-        targets = None if targets is None else targets[used]
+        targets, indicators = (None if one is None else one[used] for one in (targets, indicators))
     made = rows if summary.mapping is None else FeatureMapRows(rows, summary.mapping)
-    return Block(made, places, counts, number, targets, at)
+    return Block(made, places, counts, number, targets, indicators, at)
+
+
+def _places_in_summary(y: Any, n_rows: int, summary: Summary) -> tuple[np.ndarray, np.ndarray]:
+    """Places of a block's labels among the classes of the summary, -1 where unknown; and whether they count."""
+    unknown = np.zeros(n_rows, dtype=bool)
+    if summary.y == "some labels":
+        own, codes, _ = read_some_labels(y, n_rows)
+        unknown = codes < 0
+        labels = np.append(own, summary.classes[:1])[codes]
+    else:
+        labels = np.asarray(y)
+        if labels.dtype.kind == "O" or labels.shape != (n_rows,):
+            own, codes = check_labels(y, n_rows)
+            labels = own[codes]
+    places = np.searchsorted(summary.classes, labels)
+    places = np.minimum(places, summary.classes.shape[0] - 1)
+    known = summary.classes[places] == labels
+    places[unknown] = -1
+    return places, known | unknown
+
+
+def check_same_labels(labels: np.ndarray, others: np.ndarray) -> None:
+    """Raise ValueError where the columns of a block's y are not those of an earlier one, `others`."""
+    if not np.array_equal(labels, others):
+        told = [f"{len(one)} columns" if one.dtype.kind in "iu" else str(one.tolist()) for one in (labels, others)]
+        raise ValueError(
+            f"y of a block has {told[0]} and that of an earlier one {told[1]}; give the same labels in every block"
+        )
 
 
 def n_rows_for_summary(X: Any) -> int:
@@ -162,145 +235,27 @@ def n_rows_for_summary(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _weights_in_summary(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
+def weights_of_block(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
     """Sample weights of a row block that is summarised; all of them may be 0."""
     given = block[2] if len(block) == 3 else None
     return np.zeros(n_rows) if given is not None and not np.any(given) else check_weights(given, n_rows)
 
 
 @dataclass(frozen=True, eq=False)
-class Census:
-    """Census of some row blocks: counts that add up, and are checked once they have, as a `Summary`."""
-
-    classes: np.ndarray  # shape (k,): sorted labels so far, those of weight 0 included
-    rows: dict[int, int]  # of each block that has any
-    width: int
-    dtype: np.dtype[Any]
-    names: tuple[str, ...] | None  # of the first block
-    totals: np.ndarray  # shape (k,)
-    moments: np.ndarray  # shape (k, d)
-
-    @classmethod
-    def of(cls, block: tuple[Any, ...], number: int) -> Census | None:
-        """Check and count a block; None where it has no rows."""
-        if not n_rows_for_summary(block[0]):
-            return None
-        rows = check_rows(block[0])
-        classes, codes = check_labels(block[1], rows.shape[0])
-        weights = _weights_in_summary(block, rows.shape[0])
-        mine = np.zeros((rows.shape[0], classes.shape[0]))
-        mine[np.arange(rows.shape[0]), codes] = weights
-        names = validated_column_names(block[0])
-        sizes = {number: rows.shape[0]}
-        return cls(classes, sizes, rows.shape[1], rows.dtype, names, mine.sum(axis=0), rows.adjoint(mine).T)
-
-    def starts(self) -> np.ndarray:
-        """Rows before each block, and all, shape (b + 1,)."""
-        sizes = np.zeros(max(self.rows) + 2, dtype=np.int64)
-        sizes[[number + 1 for number in self.rows]] = list(self.rows.values())
-        return sizes.cumsum()
-
-    def check_width(self, other: Census) -> None:
-        """ValueError where another block has another number of columns."""
-        if self.width != other.width:
-            raise ValueError(
-                f"a block has {other.width} columns and an earlier one {self.width}; give the same columns"
-            )
-
-    def __add__(self, other: Census) -> Census:
-        self.check_width(other)
-        numbers = [one.classes.dtype.kind in "biuf" for one in (self, other)]
-        if numbers[0] != numbers[1]:
-            raise TypeError("labels of some blocks are numbers and of others are not; use one type")
-        classes = np.union1d(self.classes, other.classes)
-        totals, moments = np.zeros(classes.shape[0]), np.zeros((classes.shape[0], self.width))
-        for one in (self, other):
-            places = np.searchsorted(classes, one.classes)
-            totals[places] += one.totals
-            moments[places] += one.moments
-        dtype = np.result_type(self.dtype, other.dtype)
-        return Census(classes, self.rows | other.rows, self.width, dtype, self.names, totals, moments)
-
-    def summary(self, class_weight: Any) -> Summary:
-        """Make a summary with class weights; ValueError where there is nothing to learn from."""
-        classes = self.classes
-        check_classes(classes, lambda: self.totals, sum(self.rows.values()))
-        factors = validate_class_factors(class_weight, classes, np.arange(classes.shape[0]), self.totals)
-        totals = self.totals * factors
-        used = totals > 0
-        if used.sum() < 2:
-            found = ", ".join(map(repr, classes[used].tolist())) or "none"
-            raise ValueError(
-                f"the blocks have one class with positive weight ({found}); a classifier needs at least two"
-            )
-        moments = self.moments[used] * factors[used, None]
-        kept = classes[used], self.starts(), self.width, self.dtype, self.names, factors[used]
-        return Summary(*kept, totals[used], moments)
-
-
-@dataclass(frozen=True, eq=False)
-class TargetCensus(Census):
-    """Census of some row blocks of a regression: there are no classes, all rows are summed as one."""
-
-    level: float = 0.0  # sum of counts times targets
-
-    @staticmethod
-    def targets(y: Any, n_rows: int) -> np.ndarray:
-        """Return the targets of a block, checked."""
-        return check_targets(y, n_rows)
-
-    @classmethod
-    def of(cls, block: tuple[Any, ...], number: int) -> TargetCensus | None:
-        """Check and count a block; None where it has no rows."""
-        if not n_rows_for_summary(block[0]):
-            return None
-        rows = check_rows(block[0])
-        targets, weights = cls.targets(block[1], rows.shape[0]), _weights_in_summary(block, rows.shape[0])
-        sums = np.array([weights.sum()]), rows.adjoint(weights[:, None]).T
-        names = validated_column_names(block[0])
-        sizes = {number: rows.shape[0]}
-        return cls(np.empty(0), sizes, rows.shape[1], rows.dtype, names, *sums, level=float(weights @ targets))
-
-    def __add__(self, other: Census) -> TargetCensus:
-        assert isinstance(other, TargetCensus)
-        self.check_width(other)
-        sums = self.totals + other.totals, self.moments + other.moments
-        numbers = self.rows | other.rows, self.width, np.result_type(self.dtype, other.dtype)
-        return type(self)(self.classes, *numbers, self.names, *sums, level=self.level + other.level)
-
-    def summary(self, class_weight: Any) -> Summary:
-        """Make a summary; ValueError where no row counts."""
-        total = float(self.totals[0])
-        if not total > 0:
-            raise ValueError("the blocks have no row of positive weight; a regression needs at least one")
-        kept = self.classes, self.starts(), self.width, self.dtype, self.names, np.ones(1)
-        return Summary(*kept, self.totals, self.moments, level=self.level / total)
-
-
-class RowCensus(TargetCensus):
-    """Census of row blocks without labels, whose y is None, or ones."""
-
-    @staticmethod
-    def targets(y: Any, n_rows: int) -> np.ndarray:
-        check_no_targets(y, n_rows)
-        return np.zeros(n_rows)
-
-    def summary(self, class_weight: Any) -> Summary:
-        return replace(super().summary(class_weight), alone=True)
-
-
-@dataclass(frozen=True, eq=False)
 class ClassMoments:
-    """Work of a pass over row blocks: sums of features by class, the moments of a `Summary`."""
+    """Work of a pass over row blocks: sums of features by group, the moments of a `Summary`."""
 
-    n_classes: int
+    n_groups: int
 
     def __call__(self, block: Block) -> SummarySums:
-        """Sums of counts times features, shape (k, n)."""
-        found, room = np.zeros((self.n_classes, block.X.shape[1])), Room()
+        """Sums of counts times features, shape (g, n)."""
+        found, room = np.zeros((self.n_groups, block.X.shape[1])), Room()
         for rows in steps(block.counts.shape[0], ENTRIES // block.X.shape[1]):
-            mine = np.zeros((rows.stop - rows.start, self.n_classes))
-            mine[np.arange(mine.shape[0]), block.codes[rows]] = block.counts[rows]
+            mine, some = np.zeros((rows.stop - rows.start, self.n_groups)), block.indicators
+            if some is None:  # the last group is that of unknown labels, whose code is -1
+                mine[np.arange(mine.shape[0]), block.codes[rows]] = block.counts[rows]
+            else:
+                mine[:, :-1], mine[:, -1] = some[rows] * block.counts[rows, None], block.counts[rows]
             found += block.X.piece(rows, room).adjoint(mine)
         return SummarySums(moments=found)
 

@@ -90,7 +90,7 @@ class ZeroPass:
         out = CertificatePass(form, np.zeros((len(form.columns), form.size)))(block)
         if by_row is not None:
             own = by_row.checked(block)
-            signs = [one.signs(block.labels)[:, None] == one.column.y for one in form.columns]
+            signs = [one.signs(block.labels)[:, None] == one.possible_signs for one in form.columns]
             out["masses"] = np.array([(own[0] * block.counts) @ of for of in signs])
             squares = block.counts @ np.square(own[1]).max(axis=0, initial=0.0)
             out["shifts"] = np.full(len(form.columns), squares)
@@ -105,7 +105,9 @@ def form_at_zero(form: StreamedForm, sums: SummarySums) -> StreamedForm:
     columns = []
     for j, one in enumerate(form.columns):
         column, mine = one.column, column_pass_sums(sums, j)
-        one = replace(one, masses=mine.get("masses"))
+        if "masses" in mine:
+            there = np.isin(one.possible_signs, column.y)
+            one = replace(one, masses=np.ascontiguousarray(mine["masses"][:, there]))
         floor = sum(float(term.bound(np.zeros(mass.shape), mass)) for term, mass in zip(column.terms, one.term_masses))
         squares = float(mine["second"] if one.level is not None else 0.0) + float(mine.get("shifts", 0.0))
         away = 0.0 if form.bias == "free" else one.level or 0.0
@@ -154,14 +156,14 @@ def dual_bound_of_sums(
         if one.level is None:
             mine = half[0] if heavy else e - half[0] - column.mean * one.centre
             own = float(part[0]) if heavy else value - float(part[0])
-            each = [(term, mass[[int((term.side > 0) != heavy)]]) for term, mass in each]
+            each = [(term, mass[column.y == (1.0 if (term.side > 0) == heavy else -1.0)]) for term, mass in each]
         else:
             mine, own = half[1 - heavy], float(part[1 - heavy])
             each = [(term, mass) for term, mass in each if int(term.side > 0) == heavy]
         less = excess / float(mine[-1]) if mine[-1] != 0 else math.inf
         if not 0 <= less <= 1:
             return -math.inf, e
-        zero = sum(term.bound(np.zeros(1), mass) for term, mass in each)
+        zero = sum(term.bound(np.zeros(mass.shape), mass) for term, mass in each)
         value += less * (zero - own)
         e = e - less * mine
     return value - 0.5 * float(R @ (e * e)), e

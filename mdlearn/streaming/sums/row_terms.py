@@ -11,7 +11,8 @@ import numpy as np
 from mdlearn.data.row_blocks.summary import Block, Summary
 from mdlearn.data.validation import Data
 from mdlearn.errors import faulty, with_error_notes
-from mdlearn.forms.losses import Term
+from mdlearn.forms.losses import Terms
+from mdlearn.forms.margin import check_terms_of_unknown_labels
 from mdlearn.forms.row_terms import RowTerms
 
 ROUNDING_OF_ROW_TERMS = 1e-6
@@ -24,7 +25,7 @@ class BlockRowTerms:
 
     objective: Any  # whose they are, for errors
     say: Callable[[Data], RowTerms | None]  # its `row_terms`
-    terms: tuple[Term, ...]
+    terms: Terms
     summary: Summary
 
     def __call__(self, block: Block) -> np.ndarray:
@@ -33,9 +34,9 @@ class BlockRowTerms:
     def checked(self, block: Block) -> np.ndarray:
         """Return the row terms of a block; FaultyPlugin where those of every other row differ without the rest."""
         data, rows = block.data(self.summary, block.counts), np.arange(0, block.counts.shape[0], 2)
-        whole, targets = self._of(data), None if data.targets is None else data.targets[rows]
-        some = {name: getattr(data, name)[rows] for name in ("codes", "counts", "rows")}
-        alone = self._of(replace(data, X=data.X.take(rows), targets=targets, **some))
+        names = ("codes", "counts", "rows", "targets", "indicators")
+        some = {name: values[rows] for name in names if (values := getattr(data, name)) is not None}
+        whole, alone = self._of(data), self._of(replace(data, X=data.X.take(rows), **some))
         for one, other in zip(alone, whole[..., rows]):
             if np.abs(one - other).max(initial=0.0) > ROUNDING_OF_ROW_TERMS * np.abs(other).max(initial=0.0):
                 told = (
@@ -45,7 +46,10 @@ class BlockRowTerms:
         return whole
 
     def _of(self, data: Data) -> np.ndarray:
-        shape = len(self.terms), data.counts.shape[0]
+        loss = self.terms.loss
+        shape = len(loss), data.counts.shape[0]
         own = self.say(data) or RowTerms()
-        weights, shifts = with_error_notes(self.objective, "objective", "row_terms", own.checked, self.terms, shape[1])
+        if data.partial:
+            check_terms_of_unknown_labels(self.terms, own)
+        weights, shifts = with_error_notes(self.objective, "objective", "row_terms", own.checked, loss, shape[1])
         return np.array([np.ones(shape) if weights is None else weights, np.zeros(shape) if shifts is None else shifts])

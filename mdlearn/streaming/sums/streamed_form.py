@@ -36,6 +36,8 @@ KINK_REACH = 2.0
 ENTRIES_PER_PIECE, FEW_ROWS = 1 << 18, 512
 """Entries of the rows that are worked on at once; rows that are worth eight times as many."""
 
+SIGNS = np.array([1.0, -1.0])
+
 
 def streamed_form_refusal(terms: Terms) -> str:
     """Reason why a streamed form cannot hold what an objective declares; empty when it can."""
@@ -80,10 +82,16 @@ class StreamedColumn:
     masses: np.ndarray | None = None
 
     def signs(self, labels: np.ndarray) -> np.ndarray:
-        """+1 for rows of its class, -1 for all others; in a regression ones."""
+        """+1 for rows of its class or label, -1 for all others; +1 of unknown labels and in a regression."""
         if self.level is not None:
             return np.ones(labels.shape[0])
-        return np.where(labels == self.positive, 1.0, -1.0)
+        has = labels[:, self.positive] if labels.ndim > 1 else (labels == self.positive) | (labels < 0)
+        return np.where(has, 1.0, -1.0)
+
+    @property
+    def possible_signs(self) -> np.ndarray:
+        """Signs that rows may have; no row may have one of them, which `column` is without then."""
+        return SIGNS if self.level is None else SIGNS[:1]
 
     def margins(self, labels: np.ndarray, y: np.ndarray, f: np.ndarray) -> np.ndarray:
         """z at decision values: y f, in a regression f less the targets."""
@@ -187,15 +195,13 @@ class StreamedForm:
     @classmethod
     def of(cls, terms: Terms, summary: Summary, bias: str, by_row: BlockRowTerms | None = None) -> StreamedForm:
         """Write an objective's terms: one column for two classes or targets, one per class against the rest else."""
-        k = summary.classes.shape[0]
         columns = [] if summary.level is None else [_column_of_targets(terms, summary, summary.level, bias)]
-        for positive in [1] if k == 2 else range(k):
-            mine, total = summary.totals[positive], summary.total
-            column = Column(
-                np.array([1.0, -1.0]), np.array([mine, total - mine]), terms.variance, terms.mean, terms.loss
-            )
-            whole = summary.moments.sum(axis=0)
-            centre = (2.0 * summary.moments[positive] - whole) / total
+        for positive in summary.positives:
+            (mine, moment), total, whole = summary.of_positive(positive), summary.total, summary.moment
+            masses = np.array([mine, total - mine])
+            there = masses > 0  # no row may have a label, or all
+            column = Column(SIGNS[there], masses[there], terms.variance, terms.mean, terms.loss)
+            centre = (2.0 * moment - whole) / total
             if bias != "none":
                 centre, whole = np.append(centre, column.label_mean), np.append(whole, total)
             turn = whole - (column.label_mean * total) * centre
@@ -231,10 +237,11 @@ class StreamedForm:
     def sided(self, j: int) -> bool:
         """Whether the condition of a free bias is met by multipliers of the loss: by less of one portion.
 
-        A variance of margins of both signs meets it, one of residuals does not.
+        A variance of margins of both signs meets it, one of residuals or of margins of one sign does not.
         """
         one = self.columns[j]
-        return self.bias == "free" and self.ridge > 0 and (one.column.kappa == 0 or one.level is not None)
+        alike = one.level is not None or one.column.y.shape[0] == 1
+        return self.bias == "free" and self.ridge > 0 and (one.column.kappa == 0 or alike)
 
     def pieces(self, block: Block) -> Iterator[tuple[slice, ScratchPiece, np.ndarray, np.ndarray, np.ndarray | None]]:
         """Yield the rows of a block that are worked on at once: where they are, features, labels, counts, row terms."""
