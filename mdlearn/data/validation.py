@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from mdlearn.data.rows.arrays import check_rows, first_word_in_array, selected_r
 from mdlearn.data.rows.object_rows import ObjectRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.errors import did_you_mean
-from mdlearn.numerics.frozen_init import quick_init
+from mdlearn.numerics.frozen_init import READ_ONLY, quick_init
 from mdlearn.numerics.lazy_property import kept
 
 SIGNS_OF_CODES = np.array([-1.0, 1.0])
@@ -33,6 +33,8 @@ SIGNS_OF_CODES = np.array([-1.0, 1.0])
 @dataclass(frozen=True)
 class Data:
     """Data for training after validation; rows of weight zero are gone, and `rows` has the numbers of those left.
+
+    Nobody can write to its arrays: code of plugins reads them, and certificates are made of them.
 
     Attributes
     ----------
@@ -59,14 +61,14 @@ class Data:
     """
 
     X: Rows
-    codes: np.ndarray
-    counts: np.ndarray
+    codes: np.ndarray = field(metadata=READ_ONLY)
+    counts: np.ndarray = field(metadata=READ_ONLY)
     classes: np.ndarray
-    rows: np.ndarray
+    rows: np.ndarray = field(metadata=READ_ONLY)
     n_given: int
     names: tuple[str, ...] | None
-    targets: np.ndarray | None = None
-    indicators: np.ndarray | None = None
+    targets: np.ndarray | None = field(default=None, metadata=READ_ONLY)
+    indicators: np.ndarray | None = field(default=None, metadata=READ_ONLY)
     partial: bool = False
 
     @kept

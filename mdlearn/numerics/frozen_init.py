@@ -6,6 +6,8 @@ from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 Frozen = TypeVar("Frozen")
+READ_ONLY = {"read_only": True}
+"""Metadata of a field that holds an array, or None: a view that cannot be written to."""
 
 
 def quick_init(cls: type[Frozen]) -> type[Frozen]:
@@ -13,6 +15,7 @@ def quick_init(cls: type[Frozen]) -> type[Frozen]:
 
     That of `dataclasses` calls ``object.__setattr__`` for every field, which takes four times as long, and a small fit
     makes ninety. Arguments, defaults and ``__post_init__`` are as they were, and a field that is set later is an error.
+    Arrays in fields with the metadata `READ_ONLY` become views that cannot be written to.
     """
     made: Any = cls.__init__
     code = made.__code__
@@ -22,6 +25,10 @@ def quick_init(cls: type[Frozen]) -> type[Frozen]:
     unset = dict(zip(reversed(names), reversed(made.__defaults__ or ())))
     lines = [f"def __init__(self, {', '.join(names)}):"]
     lines += [f" if {name} is unset['{name}']: {name} = made_{name}()" for name in names if f"made_{name}" in factories]
+    for one in fields(cls):  # type: ignore[arg-type]
+        if READ_ONLY.items() <= one.metadata.items():
+            view = f"{one.name} = {one.name}.view(); {one.name}.flags.writeable = False"
+            lines.append(f" if {one.name} is not None: {view}")
     lines.append(f" self.__dict__.update({', '.join(f'{name}={name}' for name in names)})")
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()")
