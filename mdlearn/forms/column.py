@@ -208,7 +208,8 @@ class Column:
             t, own = self.shares[0]
             whole: np.ndarray = getattr(t, method)(own)[None]
         else:
-            whole = np.array([getattr(t, method)(own) for t, own in self.shares]).reshape(-1, self.y.shape[0])
+            whole = np.array([getattr(t, method)(own) for t, own in self.shares])
+            whole = whole.reshape(len(self.shares), self.y.shape[0])
         whole.setflags(write=False)
         return whole
 

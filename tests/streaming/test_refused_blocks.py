@@ -236,3 +236,98 @@ def test_objectives_without_an_optimum():
         mdlearn.fit("mdlm", blocks, None, ridge=0.0)
     with pytest.raises(ValueError, match="no optimum on these row blocks"):
         mdlearn.fit("mdlm", blocks, None, lambda1=0.0, lambda2=0.0, ridge=0.0)
+
+
+class Costs(extend.Objective):
+    """Hinges with costs by row."""
+
+    name = "costs_over_blocks"
+    summary = "for tests"
+    power = 2
+    parameters: ClassVar = {"costs": extend.Setting(None, "costs", lambda name, value: value)}
+
+    def terms(self, params, total):
+        return extend.Terms(loss=(extend.HingeTerm(1.0, power=self.power),))
+
+    def row_terms(self, data, params):
+        return extend.RowTerms(extend.row_values(data, params["costs"], "costs"))
+
+    def needs_all_rows(self, params):
+        return ""
+
+
+def heavier_later(factor, power):
+    """Objective whose rows weigh more, or less, from the third time on that they are asked for."""
+    asked = {}
+
+    def row_terms(self, data, params):
+        key = int(data.rows[0]), data.rows.shape[0]
+        asked[key] = asked.get(key, 0) + 1
+        return extend.RowTerms(np.full(data.counts.shape[0], 1.0 if asked[key] <= 2 else factor))
+
+    return type("Heavier", (Costs,), {"power": power, "row_terms": row_terms, "needs_all_rows": lambda *_: ""})
+
+
+OTHER_TERMS = "row_terms of objective 'costs_over_blocks' say other things of the rows in the first pass than in"
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("factor", [0.2, 1.5, 4.0])
+def test_row_terms_that_differ_between_passes(factor, power, bias):
+    # Four times the weight: w = 0 had the objective 120 of the first pass, and the bound 120 of a later one.
+    with pytest.raises(ValueError, match=OTHER_TERMS):
+        mdlearn.fit(heavier_later(factor, power), cut(SIGNS), None, bias=bias)
+
+
+class Passes:
+    """Source that calls a function of the number of the pass, from 1 on."""
+
+    def __init__(self, make):
+        self.make, self.passes = make, 0
+
+    def __call__(self):
+        self.passes += 1
+        return iter(self.make(self.passes))
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_costs_in_another_order_than_the_rows(task):
+    objective = type("Mine", (Costs,), {"task": task, "needs_all_rows": lambda *_: ""})
+    costs, y = np.exp(RNG.standard_normal(90)), SIGNS if task == "classification" else NUMBERS
+
+    def blocks(number):
+        order = np.arange(90) if number == 1 else np.random.default_rng(7).permutation(90)
+        return [(X[order[i : i + 30]], y[order[i : i + 30]]) for i in range(0, 90, 30)]
+
+    assert mdlearn.fit(objective(costs=costs), Passes(lambda _: blocks(1)), None).certificate.converged
+    # Where another order begins with the first pass that asks for them, costs belong to the rows as they come there.
+    late = Passes(lambda number: blocks(1 if number <= 2 else 3))
+    with pytest.raises(ValueError, match=OTHER_TERMS):
+        mdlearn.fit(objective(costs=costs), late, None)
+
+
+def test_three_classes_with_costs_take_single_steps():
+    costs = np.exp(RNG.standard_normal(90))
+    objective = type("Mine", (Costs,), {"power": 1, "needs_all_rows": lambda *_: ""})(costs=costs)
+    exact = mdlearn.fit(objective, cut(CODES), None).certificate
+    rough = mdlearn.fit(objective, cut(CODES), None, solver="asgd", solver_options={"epochs": 4}).certificate
+    assert rough.lower_bound <= exact.objective <= rough.objective * (1.0 + 1e-12)
+
+
+def test_a_bound_above_an_objective_of_another_pass():
+    # Targets grow after the second pass: w = 0 is judged by the first ones, and the bound is that of the others.
+    def blocks(number):
+        return cut(NUMBERS if number <= 2 else 30.0 * NUMBERS)
+
+    with pytest.raises(ValueError, match=r"have the objective \S+ in one pass, below the bound \S+ of another; give"):
+        mdlearn.fit("svr", Passes(blocks), None)
+
+
+def test_no_row_is_near_one_of_two_kinks():
+    # All rows of this source are far from both kinks of a tube where later passes look for them.
+    def blocks(number):
+        return cut(NUMBERS if number <= 2 else 100.0 * NUMBERS)
+
+    with pytest.raises(ValueError, match="below the bound"):
+        mdlearn.fit("svr", Passes(blocks), None)

@@ -12,12 +12,15 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary
+from mdlearn.errors import FaultyProblem
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate, judge, proven_gap
 from mdlearn.streaming.sums.certificate import Candidate
 from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 MOST_PASSES = 300
+ROUNDING_OF_BOUNDS_OVER_BLOCKS = 1e-9
+"""Height of a bound above an objective, relative to the larger of it and that at w = 0, that is rounding."""
 TOLERANCE_SHRINKAGE, LEAST_TOLERANCE = 1e-2, 1e-7
 """Factor of the tolerance of estimates after a certificate that fell short of them, and where that ends."""
 
@@ -85,6 +88,11 @@ class BlockEngine(ABC):
             mine = [*found[t], zero]
             value, _, W[list(group)] = min(mine, key=lambda one: math.inf if math.isnan(one[0]) else one[0])
             lower = max((one[1] for one in mine if math.isfinite(one[1])), default=-math.inf)
+            if lower > value + ROUNDING_OF_BOUNDS_OVER_BLOCKS * max(abs(value), abs(zero[0])):
+                raise FaultyProblem(
+                    f"over the row blocks coefficients have the objective {unit * value:.10g} in one pass, below the "
+                    f"bound {unit * lower:.10g} of another; give blocks, and weights by row, that stay the same"
+                )
             certificates.append(judge(unit * value, unit * lower, unit * zero[0], False, self.tol))
         return certificates, W
 

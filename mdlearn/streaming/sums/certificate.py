@@ -15,10 +15,13 @@ from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Block, Summary, SummarySums
 from mdlearn.streaming.sums.multipliers import MOVED, MultiplierSource, no_multipliers, sum_multipliers
 from mdlearn.streaming.sums.pass_sums import add_to_pass_sums, column_pass_sums
+from mdlearn.streaming.sums.row_terms import row_term_sums
 from mdlearn.streaming.sums.streamed_form import StreamedForm, term_rows
 
 ROUNDING_OF_SUMS = 1e-13
 """What is left of a sum that has to be 0, relative to its terms, that counts as rounding."""
+ROW_TERMS = "row terms"
+"""Name of the sums of weights and thresholds by row, over all rows, among those of columns."""
 Tried = tuple[np.ndarray, tuple[MultiplierSource, ...]]
 """Coefficients of all columns, shape (p, size), and multipliers of each."""
 Candidate = tuple[float, float, np.ndarray]
@@ -39,12 +42,16 @@ class CertificatePass:
         out = SummarySums.zeros(p, "value first second")
         if self.multipliers:
             out |= no_multipliers(form, p, "size")
+        proven_by_row = None if not self.multipliers else form.by_row
+        squares = None if proven_by_row is None else proven_by_row.squares(block)
         for rows, X, labels, counts, own in form.pieces(block):
             Z = form.margins(X, self.held)
             for j, one in enumerate(form.columns):
                 z = one.margins(labels, one.signs(labels), Z[:, j])
                 each = term_rows(one.column.terms, z, counts, own)
                 add_to_pass_sums(out, j, one, self.held[j], z, counts, each)
+            if own is not None and squares is not None:
+                out[ROW_TERMS] = out.get(ROW_TERMS, 0.0) + row_term_sums(own, counts, squares[rows])
             if self.multipliers:
                 sum_multipliers(out, form, dict(enumerate(self.multipliers)), block, rows, X, own)
         return out
@@ -57,6 +64,8 @@ def certificate_candidates(
     several = replace(form, columns=form.columns * len(tried))
     held, made = np.concatenate([held for held, _ in tried]), tuple(one for _, sources in tried for one in sources)
     sums = yield from blocks.fold(CertificatePass(several, held, made), summary, proof=True)
+    if form.by_row is not None:
+        form.by_row.check_sums(sums.pop(ROW_TERMS))
     found: list[list[Candidate]] = [[] for _ in form.columns]
     for i, one in enumerate(made):
         j, mine = i % len(found), column_pass_sums(sums, i)
@@ -94,6 +103,7 @@ class ZeroPass:
             out["masses"] = np.array([(own[0] * block.counts) @ of for of in signs])
             squares = block.counts @ np.square(own[1]).max(axis=0, initial=0.0)
             out["shifts"] = np.full(len(form.columns), squares)
+            out[ROW_TERMS] = row_term_sums(own, block.counts, by_row.squares(block))
         return out
 
 
@@ -102,6 +112,7 @@ def form_at_zero(form: StreamedForm, sums: SummarySums) -> StreamedForm:
 
     Multipliers 0 make a bound unless a mean pulls at them.
     """
+    by_row = None if form.by_row is None else replace(form.by_row, first=sums.pop(ROW_TERMS))
     columns = []
     for j, one in enumerate(form.columns):
         column, mine = one.column, column_pass_sums(sums, j)
@@ -114,7 +125,7 @@ def form_at_zero(form: StreamedForm, sums: SummarySums) -> StreamedForm:
         value = objective_of_sums(form, j, np.zeros(form.size), mine)
         known = value, -math.inf if column.mean > 0 else floor, math.hypot(math.sqrt(squares / column.total), away)
         columns.append(replace(one, zero=known))
-    return replace(form, columns=tuple(columns))
+    return replace(form, columns=tuple(columns), by_row=by_row)
 
 
 def bound_of_sums(

@@ -27,6 +27,7 @@ class BlockRowTerms:
     say: Callable[[Data], RowTerms | None]  # its `row_terms`
     terms: Terms
     summary: Summary
+    first: np.ndarray | None = None  # `row_term_sums` over all blocks, of the pass that writes the form
 
     def __call__(self, block: Block) -> np.ndarray:
         return self._of(block.data(self.summary, block.counts))
@@ -45,6 +46,20 @@ class BlockRowTerms:
                 raise faulty(self.objective, "objective", "row_terms", told)
         return whole
 
+    def squares(self, block: Block) -> np.ndarray:
+        """Return |x|^2 of the rows of a block, by which `row_term_sums` tells rows apart, shape (n,)."""
+        return block.data(self.summary, block.counts).X.squares()
+
+    def check_sums(self, later: np.ndarray) -> None:
+        """Raise ValueError where the sums of a later pass are not those of the first."""
+        first = self.first
+        if first is not None and not (np.abs(later[0] - first[0]) <= ROUNDING_OF_ROW_TERMS * first[1]).all():
+            raise ValueError(
+                f"row_terms of objective {self.objective.name!r} say other things of the rows in the first pass than "
+                "in a later one; give blocks that stay the same, in the same order, and let row terms depend on the "
+                "row alone"
+            )
+
     def _of(self, data: Data) -> np.ndarray:
         loss = self.terms.loss
         shape = len(loss), data.counts.shape[0]
@@ -53,3 +68,12 @@ class BlockRowTerms:
             check_terms_of_unknown_labels(self.terms, own)
         weights, shifts = with_error_notes(self.objective, "objective", "row_terms", own.checked, loss, shape[1])
         return np.array([np.ones(shape) if weights is None else weights, np.zeros(shape) if shifts is None else shifts])
+
+
+def row_term_sums(own: np.ndarray, counts: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Return sums of some row terms, (2, T, n), by which passes are held against each other.
+
+    Shape (2, 2, T, 2): weights and shifts times counts, and times counts times |x|^2; and the sizes of these.
+    """
+    each = np.stack([counts, counts * squares], axis=1)
+    return np.stack([own @ each, np.abs(own) @ each])
