@@ -134,3 +134,52 @@ def test_it_is_asked_of_no_composite_of_mdlearn(monkeypatch):
     X, y = rng.standard_normal((60, 4)), rng.integers(0, 3, 60)
     for name in ("mdlm", "mmlr"):
         assert mdlearn.fit(name, X, y).certificate.converged
+
+
+class FreeBias(mdlearn.extend.Composite):
+    """mean_i ln(1 + exp(-y_i (x_i.w + b))) + 0.05 |w|^2 + 0.03 sum |w_j| with a free b; sizes times a factor."""
+
+    convex, factor = True, 1.0
+
+    def __init__(self, data, features, lam, ridge):
+        X = features.rows.block(slice(None))
+        weights = np.append(np.ones(X.shape[1]), 0.0)
+        super().__init__(features, "free", 1, ridge * weights, lam * weights)
+        self.A = np.where(data.codes == 1, 1.0, -1.0)[:, None] * np.hstack([X, np.ones((len(X), 1))])
+        self.share, self.at_zero = data.counts[:, None] / data.total, float(np.log(2.0))
+
+    def at(self, W):
+        Z = self.A @ W
+        force = self.share / (1.0 + np.exp(Z))
+        sizes = self.factor * (np.abs(self.A).T @ force)[:, 0]
+        value = float((self.share * np.logaddexp(0.0, -Z)).sum())
+        return mdlearn.extend.CompositeEvaluation(W, value, -self.A.T @ force, sizes)
+
+    def lipschitz(self):
+        return 0.25 * float(np.linalg.norm(np.sqrt(self.share) * self.A, 2) ** 2 + self.ridge.max())
+
+
+def fit_free_bias(factor, **limits):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((120, 3)), (rng.random(120) < 0.85).astype(int)
+    mine = type("FreeBias", (FreeBias,), {"factor": factor})
+    task = type("Task", (net_task(mine),), {"default_bias": "free"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mdlearn.ConvergenceWarning)
+        return mdlearn.fit(task, X, y, tol=1e-4, bias="free", **limits).certificate
+
+
+@pytest.mark.parametrize("factor", [1e13, 1e16])
+@pytest.mark.parametrize("limits", [{"max_iter": 2}, {}], ids=str)
+def test_sizes_that_make_a_slope_of_the_bias_rounding(factor, limits):
+    """The bound knew nothing of the slope along the free bias: 0.476 was certified, and the optimum is 0.392."""
+    with pytest.raises(FaultyProblem, match=r"\.at returns sizes that are too large: sizes\[3\] = \S+ makes the slope"):
+        fit_free_bias(factor, **limits)
+
+
+@pytest.mark.parametrize("factor", [1e4, 1e7, 1e10])
+def test_sizes_that_are_too_large_make_no_false_bound(factor):
+    right = fit_free_bias(1.0)
+    assert right.converged
+    for limits in ({"max_iter": n} for n in (1, 2, 3, 5, 10, 1000)):
+        assert fit_free_bias(factor, **limits).lower_bound <= right.objective * (1.0 + 1e-7)

@@ -66,6 +66,7 @@ class VisitedEvaluations:
             self.visit(problem, problem.at(look.W + share * step))
         self._check_zero(problem)
         self._check_least(problem, look)
+        _check_slopes_of_bare_rows(problem, look)
 
     def bound(self, problem: Any, look: CompositeEvaluation, anchor: CompositeEvaluation | None) -> tuple[float, str]:
         """Return the bound from an evaluation, which is not above the objective at any that is kept, and its kind."""
@@ -106,6 +107,29 @@ class VisitedEvaluations:
                         f"{_title(problem, 'least')} is too high: it returns {least!r}, where <G, V> + ridge + penalty "
                         f"is {value!r} at some V"
                     )
+
+
+def _check_slopes_of_bare_rows(problem: Any, look: CompositeEvaluation) -> None:
+    """Check that slopes which the sizes of an evaluation make rounding lead nowhere: of rows without ridge and penalty.
+
+    Their step is long enough for a slope that is none: h falls by half its square over the largest second derivative.
+    """
+    if overrides_problem_base(type(problem), "penalty"):
+        return
+    bare = (problem.ridge == 0) & (problem.beta == 0)
+    with overflow_errstate():
+        slopes = np.where(bare[:, None], look.gradient, 0.0)
+        if not slopes.any() or not math.isfinite(problem.least(look.gradient, look.sizes)):
+            return
+        value = problem.objective(look)
+        further = problem.objective(problem.at(look.W - slopes / problem.lipschitz()))
+    if further < value - ROUNDING_OF_TERMS * (abs(value) + abs(float(problem.at_zero))):
+        j = int(row_lengths(slopes).argmax())
+        raise FaultyProblem(
+            f"{_title(problem, 'at')} returns sizes that are too large: sizes[{j}] = {float(look.sizes[j])!r} makes the "
+            f"slope {float(row_lengths(slopes)[j])!r} of row {j} rounding, but along it the objective falls from "
+            f"{value!r} to {further!r}"
+        )
 
 
 def _copy_visited(look: CompositeEvaluation) -> CompositeEvaluation:
