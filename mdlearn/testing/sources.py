@@ -24,8 +24,8 @@ def check_source(source: Any, X: Any = None, y: Any = None, weight: Any = None) 
         get them. Anything else is made `mdlearn.RowBlocks`.
     X : array-like or sparse matrix of shape (m, d), optional
         Rows that these blocks were made of, in their order.
-    y : array-like of shape (m,), optional
-        Their labels.
+    y : array-like of shape (m,) or (m, k), optional
+        Their labels, or numbers; None where the blocks have none.
     weight : array-like of shape (m,), optional
         Their weights, where they have any.
 
@@ -98,7 +98,11 @@ def source_gives_all_rows(source: RowBlocks, X: Any, y: Any, weight: Any) -> Non
     blocks = _checked_source_pass(source).blocks
     found = tuple(np.concatenate(parts) for parts in zip(*blocks))
     rows = _checked_source_rows(X)
-    wanted = rows, np.asarray(y), np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)
+    wanted = (
+        rows,
+        _checked_source_labels(y, len(rows)),
+        np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float),
+    )
     require(
         len(found[0]) == len(rows),
         f"the blocks have {[len(block[0]) for block in blocks]} rows, {sum(len(block[0]) for block in blocks)} in all; "
@@ -137,11 +141,12 @@ def _checked_source_pass(source: RowBlocks) -> CheckedSourceBlocks:
 def _checked_source_block(number: int, block: Any) -> CheckedSourceBlocks:
     """Return one block of a source, checked and copied: the source may use its arrays again."""
     X, y, *rest = paired(block)
-    rows, labels = _checked_source_rows(X), np.array(y)
+    rows = _checked_source_rows(X)
+    labels = _checked_source_labels(y, len(rows))
     weights = np.array(rest[0], dtype=float) if rest and rest[0] is not None else np.ones(len(rows))
-    for name, column in (("labels", labels), ("weights", weights)):
+    for name, column, shape in (("labels", labels, labels.shape[:1]), ("weights", weights, weights.shape)):
         require(
-            column.shape == rows.shape[:1],
+            shape == rows.shape[:1],
             f"block {number} has {len(rows)} rows and {name} of shape {column.shape}; one for each row is needed",
         )
     return CheckedSourceBlocks(number, (number,), ((rows, labels, weights),))
@@ -152,13 +157,21 @@ def _checked_source_rows(X: Any) -> np.ndarray:
     return np.array(check_rows(X).block(slice(None)))
 
 
+def _checked_source_labels(y: Any, n_rows: int) -> np.ndarray:
+    """Labels of a block as a copy, several a row as a dense matrix; ones where a source gives rows alone."""
+    if y is None:
+        return np.ones(n_rows)
+    return np.array(y.toarray() if hasattr(y, "tocsr") else y)
+
+
 def _require_same_source_rows(first: Any, second: Any, where: str, one: str, other: str) -> None:
     """Require that two readings of a source agree in every row."""
     counts = len(first[0]), len(second[0])
     require(counts[0] == counts[1], f"{where}: {one} has {counts[0]} rows, {other} {counts[1]}")
     for name, a, b in zip(("the columns", "the label", "the weight"), first, second):
         require(a.shape[1:] == b.shape[1:], f"{where}: {one} has rows of shape {a.shape[1:]}, {other} {b.shape[1:]}")
-        differs = np.flatnonzero((a != b).reshape(len(a), -1).any(axis=1))
+        same = (a == b) | ((a != a) & (b != b))  # unknown labels are NaN
+        differs = np.flatnonzero(~same.reshape(len(a), -1).all(axis=1))
         if differs.size:
             i = int(differs[0])
             require(False, f"{where}, row {i}: {one} has {name} {a[i].tolist()!r}, {other} {b[i].tolist()!r}")

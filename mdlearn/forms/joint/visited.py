@@ -126,8 +126,8 @@ def _check_slopes_of_bare_rows(problem: Any, look: CompositeEvaluation) -> None:
     if further < value - ROUNDING_OF_TERMS * (abs(value) + abs(float(problem.at_zero))):
         j = int(row_lengths(slopes).argmax())
         raise FaultyProblem(
-            f"{_title(problem, 'at')} returns sizes that are too large: sizes[{j}] = {float(look.sizes[j])!r} makes the "
-            f"slope {float(row_lengths(slopes)[j])!r} of row {j} rounding, but along it the objective falls from "
+            f"{_title(problem, 'at')} returns sizes that are too large: sizes[{j}] = {float(look.sizes[j])!r} makes "
+            f"the slope {float(row_lengths(slopes)[j])!r} of row {j} rounding, but along it the objective falls from "
             f"{value!r} to {further!r}"
         )
 
