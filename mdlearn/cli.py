@@ -59,6 +59,8 @@ def _run_cli_command(words: Sequence[str], program: str) -> int:
     command = commands[given.command]
     try:
         code = command.run(given)
+        if code is None:  # as of a Python program that ends without one
+            return 0
         if not isinstance(code, int):
             raise faulty(command, "command", "run", f"returned {came(code)}, an exit code is needed: 0, or 1")
         return code

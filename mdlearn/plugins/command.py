@@ -45,7 +45,7 @@ class Command:
             That of this command alone.
         """
 
-    def run(self, given: argparse.Namespace) -> int:
+    def run(self, given: argparse.Namespace) -> int | None:
         """Do the work.
 
         Parameters
@@ -55,8 +55,8 @@ class Command:
 
         Returns
         -------
-        int
-            The exit code: 0, or 1 where there is no result.
+        int or None
+            The exit code: 0, or 1 where there is no result. None stands for 0.
 
         Raises
         ------

@@ -138,6 +138,13 @@ def test_a_mistake_keeps_its_traceback_and_names_command_and_plugin(site, body):
     assert any(str(entry.path).endswith("odd_words.py") for entry in raised.traceback)
 
 
+@pytest.mark.parametrize(("end", "code"), [("pass", 0), ("return None", 0), ("return 0", 0), ("return 1", 1)])
+def test_exit_codes(site, capsys, end, code):
+    """A command that ends without one has done its work, as a Python program that does."""
+    site.add("odd-words", odd(f"print('done'); {end}"))
+    assert main(["odd"]) == code and capsys.readouterr() == ("done\n", "")
+
+
 @pytest.mark.parametrize(
     ("body", "line"),
     [
