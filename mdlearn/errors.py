@@ -124,12 +124,17 @@ def with_error_notes(one: Any, kind: str, method: str, call: Callable[..., Any],
 
 NOTE_BEGINNING = "(raised in "
 """Beginning of the line that says which foreign code an error comes from."""
+REFUSING_METHODS = ("check_column", "check_form", "check_options")
+"""Methods of foreign code that say by a ValueError what they do not take: a sentence for the user, no fault."""
 HOOKED_KINDS = ("objective", "solver", "kernel", "source", "command")
 """Kinds of foreign code that a hook brings."""
 
 
 def note_origin(error: BaseException, one: Any, kind: str, method: str) -> None:
-    """Add to an error inside foreign code a line: method, hook and plugin; once, where it was raised."""
+    """Add to an error inside foreign code a line: method, hook and plugin; once, where it was raised.
+
+    A refusal of a method that is there to refuse gets none.
+    """
     if isinstance(error, FaultyPlugin) or not isinstance(error, Exception):
         return
     classes = _class_in_error(one).__mro__
@@ -142,6 +147,8 @@ def note_origin(error: BaseException, one: Any, kind: str, method: str) -> None:
             return
         called = trace.tb_frame.f_code.co_name
         method = called if hasattr(classes[0], called) else method
+    if method in REFUSING_METHODS and isinstance(error, ValueError) and is_raised_by(error, one):
+        return
     title = title_in_error(one, kind)
     hook = f", hook mdlearn_{kind}s" if " of " in title and kind in HOOKED_KINDS else ""
     add_error_note(error, f"{classes[0].__name__}.{method}: {title}{hook}")

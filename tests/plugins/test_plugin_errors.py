@@ -96,6 +96,23 @@ def test_errors_for_users_and_of_callbacks_are_no_fault_of_a_plugin(add):
     assert not hasattr(raised.value, "__notes__")
 
 
+ERRORS_OF_REFUSALS = {
+    "return int('two')": (ValueError, True),  # Python's own
+    "raise ValueError('three classes are needed')": (ValueError, False),
+    "raise KeyError('three classes are needed')": (KeyError, True),  # no refusal
+}
+
+
+@pytest.mark.parametrize("line", ERRORS_OF_REFUSALS)
+@pytest.mark.parametrize(("name", "streamed"), [("check_column", False), ("check_column", True), ("check_form", False)])
+def test_a_refusal_of_a_plugin_is_a_sentence_alone(add, name, streamed, line):
+    error, with_note = ERRORS_OF_REFUSALS[line]
+    add(odd=f"def {name}(self, *given):\n    {line}")
+    with pytest.raises(error) as raised:
+        mdlearn.fit("odd", *(([(X, Y[2])], None) if streamed else (X, Y[2])))
+    assert noted(raised.value, f"Odd.{name}: {HOOK}") if with_note else not hasattr(raised.value, "__notes__")
+
+
 @pytest.mark.parametrize("name", ["terms", "form", "features", "check_form"])
 def test_a_parameter_that_is_not_declared(add, name):
     arguments = {"terms": "params, total", "check_form": "form, params"}.get(name)
