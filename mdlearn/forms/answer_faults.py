@@ -14,7 +14,7 @@ import numpy as np
 
 from mdlearn.errors import ErrorNotes, came, faulty, is_foreign, steps_with_error_notes
 from mdlearn.forms.joint.composite_point import CompositeEvaluation
-from mdlearn.forms.proof import Certificate, Solution
+from mdlearn.forms.proof import SMALLEST_NORMAL, Certificate, Solution
 
 FORM = "a form"
 """What errors call an object that is a plugin's form or one of its problems."""
@@ -28,7 +28,10 @@ def number_answer_fault(value: Any, low: float = -math.inf, high: float = math.i
     real = isinstance(value, (int, float)) or (np.ndim(value) == 0 and kind != "" and kind in "iuf")
     if real and low <= value <= high:
         return None
-    needed = "a number" if low == -math.inf else f"a number >= {low:g}"
+    if 0 < low <= SMALLEST_NORMAL:
+        needed = "a positive number" if high == math.inf else "a finite positive number"
+    else:
+        needed = "a number" if low == -math.inf else f"a number >= {low:g}"
     return f"returned {came(value)}{what}, {needed} is needed"
 
 

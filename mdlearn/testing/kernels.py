@@ -58,6 +58,12 @@ def kernel_declares_parameters(cls: type[KernelFunction], X: np.ndarray) -> None
         cls.parameters[name].check(name, value)
 
 
+def kernel_returns_values(cls: type[KernelFunction], X: np.ndarray) -> None:
+    """Check that a kernel returns a finite number for every two rows, of blocks and of single rows."""
+    for A, B in ((X, X), (X[:1], X[:1]), (X[:3], X)):
+        _checked_kernel_values(cls, A, B)
+
+
 def kernel_repeats_itself(cls: type[KernelFunction], X: np.ndarray) -> None:
     """Check that a kernel called twice with the same rows returns the same bits."""
     first, second = _checked_kernel_values(cls, X, X), _checked_kernel_values(cls, X, X)
@@ -157,6 +163,7 @@ def _shown_checked_kernel_row(row: Any) -> Any:
 
 KERNEL_CLAUSES = (
     kernel_declares_parameters,
+    kernel_returns_values,
     kernel_repeats_itself,
     kernel_is_symmetric,
     kernel_compares_two_rows,

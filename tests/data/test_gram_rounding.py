@@ -167,9 +167,9 @@ def test_a_matrix_that_is_not_semidefinite_is_refused(least, m):
     def values(A, B):
         return K[np.ix_(A[:, 0].astype(int), B[:, 0].astype(int))]
 
-    with pytest.raises(ValueError, match="the kernel matrix is not positive semidefinite"):
+    with pytest.raises(ValueError, match="the matrix of kernel 'precomputed' is not positive semidefinite"):
         mdlearn.fit("svm", K, y, kernel="precomputed")
-    with pytest.raises(ValueError, match="the kernel matrix is not positive semidefinite"):
+    with pytest.raises(ValueError, match="the matrix of the callable kernel is not positive semidefinite"):
         mdlearn.fit("svm", np.arange(m)[:, None], y, kernel=values)
 
 

@@ -189,5 +189,5 @@ def test_steep_losses_of_a_kernel_have_a_bound():
 
 @pytest.mark.parametrize("name", ["lssvm", "lsldm"])
 def test_an_indefinite_kernel_is_an_error(name):
-    with pytest.raises(ValueError, match="not positive semidefinite"):
+    with pytest.raises(ValueError, match="the matrix of kernel 'precomputed' is not positive semidefinite"):
         mdlearn.fit(name, -np.eye(4), [0, 1, 0, 1], kernel="precomputed", bias="none", C=10.0)

@@ -169,7 +169,7 @@ MADE = {
     "ridge = 1.0": r"returned 1.0 as ridge, floats of shape \(3,\) are needed",
     "ridge = -np.ones(3)": "returned a negative number as ridge, numbers >= 0 are needed",
     "at_zero = None": "returned NoneType as at_zero, a number is needed",
-    "unit = 0.0": "returned 0.0 as unit, a number >= ",
+    "unit = 0.0": "returned 0.0 as unit, a finite positive number is needed",
     "shape = (4, 1)": r"returned a Composite of shape \(4, 1\), \(3, number of columns\) is needed",
     "shape = (3, 5)": "returned 5 columns for [23] classes, [13] (is|are) needed",
     "bias = 'odd'": "returned a form with the bias 'odd', one of",

@@ -82,11 +82,11 @@ def mdlearn_solvers():
 FAULTS = [
     ("return 1e3", "returned 1000.0, a Claim or None is needed"),
     ("return 'cheap'", "returned str, a Claim or None is needed"),
-    ("return Claim(float('nan'), 'why')", "returned nan as operations, a number >= "),
-    ("return Claim(float('inf'), 'why')", "returned inf as operations, a number "),
-    ("return Claim(0, 'why')", "returned 0 as operations, a number >= "),
-    ("return Claim(-1.0, 'why')", "returned -1.0 as operations, a number >= "),
-    ("return Claim('few', 'why')", "returned str as operations, a number >= "),
+    ("return Claim(float('nan'), 'why')", "returned nan as operations, a finite positive number is"),
+    ("return Claim(float('inf'), 'why')", "returned inf as operations, a finite positive number is"),
+    ("return Claim(0, 'why')", "returned 0 as operations, a finite positive number is"),
+    ("return Claim(-1.0, 'why')", "returned -1.0 as operations, a finite positive number is"),
+    ("return Claim('few', 'why')", "returned str as operations, a finite positive number is"),
     ("return Claim(1.0, '')", "returned str as reason, a text that is not empty is needed"),
     ("return Claim(1.0, None)", "returned NoneType as reason, a text that is not empty is needed"),
 ]

@@ -72,7 +72,7 @@ def test_indefinite_kernel_gives_no_false_certificate(indefinite):
     try:
         model = mdlearn.fit("svm", indefinite, Y, kernel="precomputed", bias="none")
     except ValueError as error:
-        one_sentence(error, "^the kernel matrix is not positive semidefinite")
+        one_sentence(error, "^the matrix of kernel 'precomputed' is not positive semidefinite")
         return
     except mdlearn.ConvergenceWarning:
         return

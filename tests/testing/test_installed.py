@@ -191,7 +191,7 @@ def test_what_does_not(site, capsys):
     told = "ZeroDivisionError: no costs (raised in Raises.row_terms: objective 'raises' of faulty-plugin 1.0, hook"
     assert told in lines["objective raises"]
     assert lines["solver picky"].endswith("no registered objective, at its defaults, is a problem that it takes")
-    assert "kernel 'broken': kernel_repeats_itself does not hold: ZeroDivisionError" in lines["kernel broken"]
+    assert "kernel 'broken': kernel_returns_values does not hold: ZeroDivisionError" in lines["kernel broken"]
     assert "return None for them" in lines["source greedy"]
     assert "hook 'mdlearn_objective' does not exist" in lines["plugin main"]
     assert int(err.split()[0]) >= 5
@@ -241,7 +241,7 @@ def test_what_hangs_is_ended(site, capsys):
     site.add("hanging-plugin", HANGS)
     assert main(["plugins", "--check", "--time-limit", "8"]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "hanging-plugin 1.0: kernel hangs: its checks took more than 8 s and were ended in kernel_repeats_itself",
+        "hanging-plugin 1.0: kernel hangs: its checks took more than 8 s and were ended in kernel_returns_values",
     ]
 
 

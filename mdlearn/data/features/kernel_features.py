@@ -294,7 +294,7 @@ class KernelFeatures:
         """
         value = float(coef @ (self.decision(coef) if f is None else f))
         if value < 0:
-            check_squared_length(value, np.abs(coef), self.squares(), self.blur(coef))
+            check_squared_length(value, np.abs(coef), self.squares(), self.blur(coef), self.kernel.title)
         return max(value, 0.0)
 
     def squared_length(self, coef: np.ndarray) -> float:
@@ -382,7 +382,7 @@ class KernelFeatures:
             self._known.rows = None
             self._known.memory.numbers.clear()  # beside the whole matrix it would be one that nobody asked for
             if not self.kernel.plain:
-                self._known.deficit = kernel_rounding_deficit(self._store["gram"], self.roundings)
+                self._known.deficit = kernel_rounding_deficit(self._store["gram"], self.roundings, self.kernel.title)
         return self._store["gram"]
 
     def _computed_gram(self) -> Generator[None, None, np.ndarray]:

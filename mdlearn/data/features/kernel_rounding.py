@@ -22,7 +22,6 @@ from mdlearn.data.rows.rows import DenseRows, Rows
 UNIT = 0.5 * float(np.finfo(float).eps)
 INDEFINITE_SHARE = 1e-8
 """Negative squared length that no rounding makes, relative to (sum |alpha_i| |phi(x_i)|)^2."""
-NOT_SEMIDEFINITE, GIVE = "the kernel matrix is not positive semidefinite", "give a positive semidefinite kernel"
 ROUNDINGS_HERE, GIVEN = 1.5, 4.0
 """Roundings of an entry that is computed here, and of one that somebody else computed."""
 VANISHING = 4.0
@@ -74,11 +73,19 @@ def _kernel_squares_lost(rows: Rows, centre: np.ndarray | None) -> tuple[np.ndar
     return squares, lost
 
 
-def kernel_rounding_deficit(G: np.ndarray, roundings: np.ndarray) -> float:
+def kernel_matrix_fault(title: str, why: str) -> ValueError:
+    """Make the error for a kernel, by its `title`, whose rounding is not the reason for a matrix that is none."""
+    return ValueError(
+        f"the matrix of {title} is not positive semidefinite ({why}); give a positive semidefinite kernel"
+    )
+
+
+def kernel_rounding_deficit(G: np.ndarray, roundings: np.ndarray, title: str) -> float:
     """Rounding deficit of a kernel matrix G: smallest power of ten d with G + d diag G semidefinite.
 
     Of many rows, some that are evenly spaced: each principal part of a semidefinite matrix is semidefinite. `roundings`
-    are half of those of entries, by row: as much of a deficit counts as none. ValueError where it is above WORST.
+    are half of those of entries, by row: as much of a deficit counts as none. ValueError where it is above WORST,
+    which names the kernel by its `title`.
     """
     m = G.shape[0]
     some = np.linspace(0, m - 1, min(m, SOME)).astype(np.intp)
@@ -88,7 +95,7 @@ def kernel_rounding_deficit(G: np.ndarray, roundings: np.ndarray) -> float:
     if largest <= 0 and not A.any():
         return 0.0
     if largest <= 0 or float(diagonal.min()) < -WORST * largest:
-        raise ValueError(f"{NOT_SEMIDEFINITE} (by far more than rounding); {GIVE}")
+        raise kernel_matrix_fault(title, "by far more than rounding")
     root = 1.0 / np.sqrt(np.maximum(diagonal, UNIT * largest))
     A = A * root * root[:, None]
     clean = n * 2.0 * UNIT * float(roundings.max())
@@ -97,14 +104,15 @@ def kernel_rounding_deficit(G: np.ndarray, roundings: np.ndarray) -> float:
         A[np.diag_indices(n)] = diagonal * root * root + delta
         if lapack.dpotrf(A, clean=0)[1] == 0:
             return 0.0 if delta == clean else delta
-    raise ValueError(f"{NOT_SEMIDEFINITE} (by far more than rounding); {GIVE}")
+    raise kernel_matrix_fault(title, "by far more than rounding")
 
 
-def check_squared_length(value: float, sizes: np.ndarray, squares: np.ndarray, blur: np.ndarray) -> None:
+def check_squared_length(value: float, sizes: np.ndarray, squares: np.ndarray, blur: np.ndarray, title: str) -> None:
     """Raise ValueError for a negative squared length of sum alpha_i phi(x_i) that no rounding of kernel values makes.
 
-    `sizes`: |alpha_i|; `squares`: |phi(x_i)|^2; `blur`: what rounding may have done to the values of the sum.
+    `sizes`: |alpha_i|; `squares`: |phi(x_i)|^2; `blur`: what rounding may have done to the values of the sum;
+    `title`: name of the kernel.
     """
     size = float(sizes @ np.sqrt(np.maximum(squares, 0.0)))
     if value < -max(INDEFINITE_SHARE * size * size, float(sizes @ blur)):
-        raise ValueError(f"{NOT_SEMIDEFINITE} (it gives some point a negative squared length); {GIVE}")
+        raise kernel_matrix_fault(title, "it gives some point a negative squared length")

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.data.features.kernel_features import KernelFeatures
+from mdlearn.data.features.kernel_rounding import kernel_matrix_fault
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Claim, Steps
@@ -106,10 +108,8 @@ class Direct(Factoring):
             yield from system.factor(D)
         except NotPositiveDefinite:
             if not prefers_row_system(form):
-                raise ValueError(
-                    "the kernel matrix is not positive semidefinite (a factorisation met a negative pivot); give a "
-                    "positive semidefinite kernel"
-                ) from None
+                title = form.features.kernel.title if isinstance(form.features, KernelFeatures) else "all rows"
+                raise kernel_matrix_fault(title, "a factorisation met a negative pivot") from None
             return
         element, z = np.zeros(system.size), np.zeros_like(column.y)
         beta = column.slopes(z)

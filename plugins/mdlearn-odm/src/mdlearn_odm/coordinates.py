@@ -48,7 +48,7 @@ class Coordinates:
             found = cls(form, features.rows)
         else:
             G = yield from features.gram()
-            factor = _cholesky(G)
+            factor = _cholesky(G, features)
             yield
             found = cls(form, DenseRows(factor), factor)
         if form.k * found.ridge.shape[0] > MATRIX and found.ridge.shape[0] <= NARROW:
@@ -100,7 +100,7 @@ def by_rows(features):
     return isinstance(features, LinearFeatures) and (features.width <= features.n_rows or features.n_rows > FEW)
 
 
-def _cholesky(G):
+def _cholesky(G, features):
     """Lower factor of G and a trace of the identity; ValueError when G is not positive semidefinite."""
     size = float(np.diagonal(G).max(initial=0.0)) or 1.0
     for grow in (1.0, 1e2, 1e4, 1e6):
@@ -108,7 +108,8 @@ def _cholesky(G):
             return np.linalg.cholesky(G + grow * JITTER * size * np.eye(G.shape[0]))
         except np.linalg.LinAlgError:
             continue
-    raise ValueError("the kernel matrix is not positive semidefinite; give a positive semidefinite kernel")
+    whose = "all rows" if isinstance(features, LinearFeatures) else features.kernel.title
+    raise ValueError(f"the matrix of {whose} is not positive semidefinite; give a positive semidefinite kernel")
 
 
 class System:
