@@ -26,7 +26,6 @@ from mdlearn.streaming.engines.newton_state_machine import BlockNewton, NewtonSt
 from mdlearn.streaming.engines.proximal_state_machine import BlockProximal, ProximalState
 from mdlearn.streaming.first_passes import StreamedProblem, make_first_passes
 from mdlearn.streaming.passes import Passes
-from mdlearn.streaming.sums.streamed_form import check_streamed_form_refusal
 
 TREE_MATRICES = 12
 """Matrices of a column that are in memory at once: one for each level of the tree of sums."""
@@ -63,7 +62,7 @@ def _fit_by_passes(
     shortfall = passes.shortfall(title, worst, published, exact, passes.stopped)
     reason = "asked for, over row blocks"
     if stochastic is None:
-        reason = f"{'proximal steps, ' if form.beta.any() else ''}sums over row blocks"
+        reason = f"{'proximal steps, ' if form.penalised else ''}sums over row blocks"
     scales = [(form.unit * engine.zero(t)[0], False) for t in range(len(engine.groups))]
     model = model_without_rows(
         begun.task.name,
@@ -91,19 +90,17 @@ def _engine_of_streamed_fit(stochastic: Solver | None, begun: StreamedProblem, p
     form, tol, found = begun.form, begun.call.limits.tol, passes.resume()
     if stochastic is not None:
         return StreamedDescent(stochastic, begun, found, passes.done)
-    if form.beta.any() and not form.columns[0].column.kappa > 0 and (form.ridge == 0 or form.bias == "free"):
-        check_streamed_form_refusal(
-            begun.task.name, "under a penalty, bounds need a margin variance, or a ridge and no free bias"
-        )
     memory.require(
         8.0 * TREE_MATRICES * len(form.columns) * form.size**2,
         f"sums of {form.size} x {form.size} matrices over row blocks",
         "give fewer columns, or solver='asgd'",
     )
-    if form.beta.any():
+    if form.penalised:
         places = range(len(form.columns))
         groups = [tuple(places)] if begun.call.multiclass == "joint" else [(j,) for j in places]
-        state = ProximalState(**found) if found else ProximalState.first(form, len(groups))
+        n = form.size * len(groups[0])
+        memory.require(32.0 * n * n, f"matrices of {n} coefficients", "use fewer columns")
+        state = ProximalState(**found) if found else ProximalState.first(form, groups)
         return BlockProximal(form, groups, tol, state)
     steps = NewtonState.read(found) if found else NewtonState.first(form)
     return BlockNewton(form, tol, steps, passes.blocks.held)

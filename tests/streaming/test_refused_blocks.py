@@ -33,17 +33,6 @@ class Penalised(extend.Objective):
         return extend.Terms(loss=(extend.HingeTerm(1.0, power=params["power"]),), penalty=0.1)
 
 
-class Normed(Penalised):
-    """A norm of groups of the coefficients."""
-
-    name = "normed"
-
-    def terms(self, params, total):
-        return extend.Terms(
-            loss=(extend.HingeTerm(1.0, power=2),), coefficient_terms=(extend.NormTerm(0.1, [0, 0, 1]),)
-        )
-
-
 class ByRow(LSVM):
     """Weights by row, in a class whose base has an answer of its own to whether row blocks will do."""
 
@@ -86,11 +75,8 @@ REFUSED = {
     "levels": ("l3svm", SIGNS, {"n_levels": 2}, "give n_levels=1$", {"n_levels": 1}),
     "penalty": (Penalised, SIGNS, {}, "squared hinges have one", {"power": 2}),
     "penalty, all rows": (Penalised, SIGNS, {}, "needs X and y", ALL),
-    "norm": (Normed, SIGNS, {}, "needs X and y, not row blocks: terms of the coefficients", ALL),
     "row terms": (ByRow, SIGNS, {}, "'by_row' needs X and y, not row blocks: its row_terms may need all rows", ALL),
     "form of a derived class": (OwnForm, SIGNS, {}, "it makes its form of all rows", ALL),
-    "bound": ("mdlm", SIGNS, {"beta": 0.1, "lambda1": 0.0, "bias": "free"}, "a margin variance", {"lambda1": 1.0}),
-    "no free bias": ("mdlm", SIGNS, {"beta": 0.1, "lambda1": 0.0, "bias": "free"}, "no free bias", {"bias": "none"}),
     "features": (
         "svm",
         SIGNS,

@@ -24,7 +24,6 @@ NORMS = {
     "two of them": (NormTerm(9.0), NormTerm([0.0, 2.0, 0.0, 30.0, 0.0])),
 }
 RESTS = {"loss alone": {}, "variance": {"variance": 30.0, "mean": 5.0}}
-FREE = {"loss alone": ("none", "regularized"), "variance": ("none", "regularized", "free")}
 
 
 def objective_of(loss, norms, by_row=False, task="classification", **rest):
@@ -65,7 +64,6 @@ def check_both_fits(streamed, held, rel):
 
 @pytest.mark.parametrize(
     *pairs_first(
-        lambda loss, norms, rest, bias: bias not in FREE[rest],
         loss=[*LOSSES],
         norms=[*NORMS],
         rest=[*RESTS],
@@ -154,18 +152,11 @@ def test_weights_zero_are_no_norm():
 
 REFUSED = {
     "a hinge": ((HingeTerm(1.0),), (NormTerm(1.0),), {}, "squared hinges have one"),
-    "groups": (SQUARED_HINGE, (NormTerm(1.0, [0, 0, 1, 1, 2]),), {}, "but for norms of each of them"),
     "another number": (
         SQUARED_HINGE,
         (NormTerm([1.0, 2.0]),),
         {},
         "a NormTerm of 5 groups needs one weight or 5; got 2",
-    ),
-    "a free bias": (
-        SQUARED_HINGE,
-        (NormTerm(1.0),),
-        {"bias": "free"},
-        "need a margin variance, or a ridge and no free",
     ),
     "single steps": (SQUARED_HINGE, (NormTerm(1.0),), {"solver": "asgd"}, "cannot take this problem"),
 }

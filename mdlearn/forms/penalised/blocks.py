@@ -24,6 +24,9 @@ EPSILON = float(np.finfo(np.float64).eps)
 MET_LIMIT = 1e-7
 """Distance from a limit, relative to the sizes of the terms of a sum, at which it is met."""
 
+INFEASIBLE_PROGRAM = 2
+"""Status of SciPy's `linprog` for limits of a penalised problem that contradict each other."""
+
 
 class NormBlocks:
     """Norm blocks of a penalised problem: weights times lengths of groups of v; `typical` is a usual multiplier."""
@@ -192,6 +195,24 @@ class CoefficientBlocks:
         M = self.K.T @ csr_matrix((along / np.sqrt(width), places), shape=size)
         return np.asarray((B.T @ B - M @ M.T).toarray())
 
+    def bend(self, a: np.ndarray, width: np.ndarray, direction: np.ndarray) -> float:
+        """Second derivative of the envelopes along a direction of a = multipliers so far + K w / width."""
+        total = 0.0
+        for span, block, _ in self.blocks:
+            diagonal, along = block.bends(a[span], width[span])
+            root = np.sqrt(width[span]) * direction[span]
+            total += float(diagonal @ np.square(root)) - float(np.square(np.bincount(block.labels, along * root)).sum())
+        return total
+
+    def spans(self, inverses: np.ndarray) -> np.ndarray:
+        """Widths of envelopes that bend as much as a quadratic of a diagonal does, whose inverses are given."""
+        found = np.asarray(self.K.multiply(self.K) @ inverses).ravel()
+        for span, block, _ in self.blocks:
+            each = np.zeros(int(block.labels.max(initial=-1)) + 1)
+            np.maximum.at(each, block.labels, found[span])
+            found[span] = each[block.labels]
+        return np.where(found > 0, found, 1.0)
+
     def value(self, v: np.ndarray) -> float:
         """Sum of the norms at v = K w."""
         return sum(block.value(v[span]) for span, block, _ in self.blocks)
@@ -213,6 +234,17 @@ class CoefficientBlocks:
                 lower[span], upper[span] = block.lower, block.upper
         return lower, upper
 
+    def check_consistent(self) -> None:
+        """Raise ValueError where the limits contradict each other, by a linear program."""
+        from scipy.optimize import linprog
+        from scipy.sparse import vstack
+
+        lower, upper = self.limits()
+        low, high = np.isfinite(lower), np.isfinite(upper)
+        A, b = vstack([self.K[high], -self.K[low]]), np.append(upper[high], -lower[low])
+        if linprog(np.zeros(self.K.shape[1]), A_ub=A, b_ub=b, bounds=(None, None)).status == INFEASIBLE_PROGRAM:
+            raise ValueError("the constraints on the coefficients contradict each other; widen their limits")
+
     def meets_limits(self, w: np.ndarray, unit: float) -> bool:
         """Whether w meets the limits but for rounding of K w, in roundings of a type whose unit is given."""
         v, (lower, upper) = self.dot(w), self.limits()
@@ -221,11 +253,15 @@ class CoefficientBlocks:
         return bool((np.abs(v - nearest) <= allowed).all())
 
     def settled(self, w: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """Coefficients that multipliers say to be 0 set to 0, and all within the limits, as near as can be."""
+        """Coefficients that multipliers say to be 0, or at a limit, are set there; and all within the limits."""
         w = w.copy()
         for span, block, own in self.blocks:
-            if own and isinstance(block, NormBlocks):
-                w[: span.stop - span.start][block.free(s[span])] = 0.0
+            if own:
+                part, mine = w[: span.stop - span.start], s[span]
+                if isinstance(block, NormBlocks):
+                    part[block.free(mine)] = 0.0
+                else:
+                    part[mine > 0], part[mine < 0] = block.upper[mine > 0], block.lower[mine < 0]
         return self.repaired(w)
 
     def repaired(self, w: np.ndarray) -> np.ndarray:

@@ -80,12 +80,16 @@ class BlockEngine(ABC):
         value, floor = sum(one.at_zero for one in columns), sum(one.bound_at_zero for one in columns)
         return value, floor, np.zeros((len(columns), self.form.size))
 
+    def fallback(self, t: int) -> Candidate:
+        """Return what is the answer to a problem where no pass has found a better one: w = 0."""
+        return self.zero(t)
+
     def judged(self, found: list[list[Candidate]]) -> tuple[list[Certificate], np.ndarray]:
         """Certificates of problems and coefficients of columns: the best of the candidates, w = 0 among them."""
         certificates, W, unit = [], np.zeros((len(self.form.columns), self.form.size)), self.form.unit
         for t, group in enumerate(self.groups):
             zero = self.zero(t)
-            mine = [*found[t], zero]
+            mine = [*found[t], self.fallback(t)]
             value, _, W[list(group)] = min(mine, key=lambda one: math.inf if math.isnan(one[0]) else one[0])
             lower = max((one[1] for one in mine if math.isfinite(one[1])), default=-math.inf)
             if lower > value + ROUNDING_OF_BOUNDS_OVER_BLOCKS * max(abs(value), abs(zero[0])):

@@ -77,7 +77,7 @@ def certificate_candidates(
 
 
 def objective_of_sums(
-    form: StreamedForm, j: int, w: np.ndarray, sums: Mapping[str, np.ndarray], loss: str = "value"
+    form: StreamedForm, j: int, w: np.ndarray, sums: Mapping[str, np.ndarray | float], loss: str = "value"
 ) -> float:
     """Objective of one column in a streamed certificate, from its sums at w; `loss` names those of the losses."""
     one = form.columns[j]
@@ -161,20 +161,63 @@ def dual_bound_of_sums(
         t = excess / float(one.turn[-1])
         value -= t * (float(w @ one.turn) + 0.5 * t * float(one.turn[-1]) / column.kappa)
         e = e - t * one.turn
-    elif form.sided(j) and excess != 0:
-        heavy = int(excess > 0)
-        each = list(zip(column.terms, one.term_masses))
-        if one.level is None:
-            mine = half[0] if heavy else e - half[0] - column.mean * one.centre
-            own = float(part[0]) if heavy else value - float(part[0])
-            each = [(term, mass[column.y == (1.0 if (term.side > 0) == heavy else -1.0)]) for term, mass in each]
-        else:
-            mine, own = half[1 - heavy], float(part[1 - heavy])
-            each = [(term, mass) for term, mass in each if int(term.side > 0) == heavy]
-        less = excess / float(mine[-1]) if mine[-1] != 0 else math.inf
-        if not 0 <= less <= 1:
-            return -math.inf, e
-        zero = sum(term.bound(np.zeros(mass.shape), mass) for term, mass in each)
-        value += less * (zero - own)
-        e = e - less * mine
+    elif form.sided(j):
+        value, e = balance_bias(form, j, value, part, e, half)
     return value - 0.5 * float(R @ (e * e)), e
+
+
+def balance_bias(
+    form: StreamedForm, j: int, value: float, part: np.ndarray, e: np.ndarray, half: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Scale one portion of the multipliers in a streamed certificate such that a free bias has slope 0.
+
+    Arguments as for `dual_bound_of_sums`; returns `value` and `e` of the multipliers that are left, -inf where no
+    scale will do.
+    """
+    one, excess = form.columns[j], float(e[-1])
+    if excess == 0:
+        return value, e
+    heavy, column = int(excess > 0), one.column
+    each = list(zip(column.terms, one.term_masses))
+    if one.level is None:
+        mine = half[0] if heavy else e - half[0] - column.mean * one.centre
+        own = float(part[0]) if heavy else value - float(part[0])
+        each = [(term, mass[column.y == (1.0 if (term.side > 0) == heavy else -1.0)]) for term, mass in each]
+    else:
+        mine, own = half[1 - heavy], float(part[1 - heavy])
+        each = [(term, mass) for term, mass in each if int(term.side > 0) == heavy]
+    less = excess / float(mine[-1]) if mine[-1] != 0 else math.inf
+    if not 0 <= less <= 1:
+        return -math.inf, e
+    zero = sum(term.bound(np.zeros(mass.shape), mass) for term, mass in each)
+    return value + less * (zero - own), e - less * mine
+
+
+def tangent_of_sums(
+    form: StreamedForm, j: int, w: np.ndarray, sums: Mapping[str, np.ndarray], which: str = ""
+) -> tuple[float, np.ndarray]:
+    """Value and slope at w of what lies below one column's objective without its coefficient terms.
+
+    In the place of the losses are their tangents, by the multipliers at w; ridge, variance and mean are whole. `which`:
+    begins the names of the sums. -inf where the multipliers cannot meet the condition of a free bias.
+    """
+    one, first = form.columns[j], float(sums[f"{which}first"])
+    bound, e = float(sums[f"{which}bound"]), sums[f"{which}element"] + one.column.kappa * first * one.centre
+    losses = loss_tangent_of_sums(form, j, w, sums, which)
+    value = objective_of_sums(form, j, w, {"value": losses, "first": first, "second": sums[f"{which}second"]})
+    if form.sided(j):
+        targets = one.column.kappa * first * (one.level or 0.0)
+        moved, balanced = balance_bias(form, j, bound + targets, sums[f"{which}part"], e, sums[f"{which}half"])
+        value += moved - bound - targets + float((e - balanced) @ w)
+        e = balanced
+    return value, form.punished * w - e
+
+
+def loss_tangent_of_sums(
+    form: StreamedForm, j: int, w: np.ndarray, sums: Mapping[str, np.ndarray], which: str = ""
+) -> float:
+    """Value at w of the tangents of one column's losses in a streamed certificate, by the multipliers there."""
+    one, first, second = form.columns[j], float(sums[f"{which}first"]), float(sums[f"{which}second"])
+    column, mean = one.column, one.mean_margin(w)
+    found = float(sums[f"{which}bound"]) - float(w @ sums[f"{which}element"])
+    return found - column.kappa * (second + mean * first) + column.mean * (mean + first / column.total)

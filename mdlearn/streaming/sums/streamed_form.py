@@ -27,7 +27,8 @@ from mdlearn.data.rows.rows import steps
 from mdlearn.data.rows.scratch import Room, ScratchPiece
 from mdlearn.forms.losses import Term, Terms
 from mdlearn.forms.margin import Column
-from mdlearn.forms.penalised.coefficient_terms import NormTerm
+from mdlearn.forms.penalised.blocks import CoefficientBlocks
+from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm, NormTerm
 from mdlearn.forms.row_terms import RowTerms
 from mdlearn.streaming.sums.row_terms import BlockRowTerms
 
@@ -44,20 +45,16 @@ def streamed_form_refusal(terms: Terms) -> str:
     kinds = {term.kind for term in terms.loss if term.weight > 0}
     if "constraint" in kinds:
         return "a loss of infinite weight is a constraint of every single row; give it a finite weight"
-    norms = _single_norms(terms)
-    if len(norms) < len(terms.coefficient_terms):
-        return "terms of the coefficients need all rows, but for norms of each of them (NormTerm(weight))"
-    if "hinge" in kinds and (terms.penalty > 0 or any(np.any(norm.weight) for norm in norms)):
-        return "a hinge loss under a penalty has no engine there; squared hinges have one"
+    if "hinge" in kinds and (terms.penalty > 0 or _acting(terms)):
+        return "a hinge loss beside terms of the coefficients has no engine there; squared hinges have one"
     if "hinge" in kinds and (terms.ridge == 0 or len(kinds) > 1):
         return "a hinge loss needs the squared norm, and no other loss, beside it"
     return ""
 
 
-def _single_norms(terms: Terms) -> list[NormTerm]:
-    """Return the norms of single coefficients, which a streamed form takes; of its other coefficient terms, none."""
-    norms = [one for one in terms.coefficient_terms if isinstance(one, NormTerm)]
-    return [one for one in norms if one.groups is None and one.matrix is None]
+def _acting(terms: Terms) -> tuple[CoefficientTerm, ...]:
+    """Return the coefficient terms of a streamed form but for norms of weight 0."""
+    return tuple(one for one in terms.coefficient_terms if not isinstance(one, NormTerm) or np.any(one.weight))
 
 
 def check_streamed_form_refusal(name: str, reason: str) -> None:
@@ -188,8 +185,8 @@ class StreamedForm:
     ridge: float  # 0 or 1
     unit: float
     width: int  # features of a row
-    # shape (size,): factors of the lengths of all coefficients: L1, or L2,1 where columns are one problem
-    beta: np.ndarray
+    penalty: float  # factor of the lengths of all coefficients: L1, or L2,1 where columns are one problem
+    coefficient_terms: tuple[CoefficientTerm, ...]
     by_row: BlockRowTerms | None = None  # None: terms are the same in all rows
 
     @classmethod
@@ -207,12 +204,18 @@ class StreamedForm:
             turn = whole - (column.label_mean * total) * centre
             columns.append(StreamedColumn(positive, column, centre, turn))
         width = summary.n_features
-        beta = np.full(width + (bias != "none"), terms.penalty)
-        if bias == "free":
-            beta[-1] = 0.0
-        for norm in _single_norms(terms):
-            beta[:width] += norm.weights(width)
-        return cls(tuple(columns), bias, terms.ridge, terms.unit, width, beta, by_row)
+        rest = terms.penalty, _acting(terms), by_row
+        return cls(tuple(columns), bias, terms.ridge, terms.unit, width, *rest)
+
+    @property
+    def penalised(self) -> bool:
+        """Whether there are terms of the coefficients beside the ridge."""
+        return self.penalty > 0 or bool(self.coefficient_terms)
+
+    def coefficient_blocks(self, k: int) -> CoefficientBlocks:
+        """The coefficient terms over k columns as one problem."""
+        penalty = np.full(self.width + (self.bias == "regularized"), self.penalty)
+        return CoefficientBlocks(self.coefficient_terms, penalty, (self.size, k), self.width)
 
     @property
     def size(self) -> int:
@@ -240,8 +243,8 @@ class StreamedForm:
         A variance of margins of both signs meets it, one of residuals or of margins of one sign does not.
         """
         one = self.columns[j]
-        alike = one.level is not None or one.column.y.shape[0] == 1
-        return self.bias == "free" and self.ridge > 0 and (one.column.kappa == 0 or alike)
+        held, alike = self.ridge > 0 or self.penalised, one.level is not None or one.column.y.shape[0] == 1
+        return self.bias == "free" and held and (one.column.kappa == 0 or alike)
 
     def pieces(self, block: Block) -> Iterator[tuple[slice, ScratchPiece, np.ndarray, np.ndarray, np.ndarray | None]]:
         """Yield the rows of a block that are worked on at once: where they are, features, labels, counts, row terms."""
