@@ -87,6 +87,18 @@ cdef extern from *:
     MDLEARN_LOOPS(double)
     MDLEARN_LOOPS(float)
 
+    MDLEARN_CLONES static void mdlearn_gaussian_row(
+        double *K, const double *right, double left, double scale, Py_ssize_t n)
+    {
+        Py_ssize_t j;
+        for (j = 0; j < n; j++) {
+            const double v = scale * K[j] - left - right[j];
+            K[j] = v > 0.0 ? 0.0 : v;
+        }
+        for (j = 0; j < n; j++)
+            K[j] = mdlearn_exp_one_double(K[j]);
+    }
+
     /* Sums of 4 rows of values, FAR numbers apart, with `right`, and their share in those of n columns with `left`. */
     MDLEARN_CLONES static void mdlearn_both_sides(
         const uint16_t *K, Py_ssize_t far, Py_ssize_t n, const float *left, const float *right, double *across,
@@ -126,6 +138,8 @@ cdef extern from *:
         const double *a, const double *B, Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, double *K) noexcept nogil
     void mdlearn_near_float(
         const float *a, const float *B, Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, float *K) noexcept nogil
+    void mdlearn_gaussian_row(
+        double *K, const double *right, double left, double scale, Py_ssize_t n) noexcept nogil
     void mdlearn_both_sides(
         const uint16_t *K, Py_ssize_t far, Py_ssize_t n, const float *left, const float *right, double *across,
         float *down) noexcept nogil
@@ -154,16 +168,6 @@ def exponentials(real_t[:, ::1] K):
             mdlearn_exp_float(&K[0, 0], n)
 
 
-cdef void distances(double[:, ::1] K, const double[::1] left, const double[::1] right, double scale) noexcept nogil:
-    cdef Py_ssize_t i, j
-    cdef double v
-    for i in range(K.shape[0]):
-        for j in range(K.shape[1]):
-            v = scale * K[i, j] - left[i] - right[j]
-            K[i, j] = 0.0 if v > 0.0 else v
-        mdlearn_exp_double(&K[i, 0], K.shape[1])
-
-
 def gaussians(double[:, ::1] K, const double[::1] left, const double[::1] right, double scale):
     """Replace inner products by values of the Gaussian kernel, exp(scale K_ij - left_i - right_j), none above 1.
 
@@ -177,10 +181,12 @@ def gaussians(double[:, ::1] K, const double[::1] left, const double[::1] right,
     """
     if left.shape[0] != K.shape[0] or right.shape[0] != K.shape[1]:
         raise ValueError("the Gaussian kernel needs a squared length per row and per column")
+    cdef Py_ssize_t i
     if K.shape[0] == 0 or K.shape[1] == 0:
         return
     with nogil:
-        distances(K, left, right, scale)
+        for i in range(K.shape[0]):
+            mdlearn_gaussian_row(&K[i, 0], &right[0], left[i], scale, K.shape[1])
 
 
 cdef void near(const real_t* a, const real_t[:, ::1] B, Py_ssize_t j, Py_ssize_t n, real_t* K) noexcept nogil:
