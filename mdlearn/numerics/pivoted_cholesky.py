@@ -43,8 +43,10 @@ def pivoted_cholesky_of_kernel(
 
     Pivots decide how fast solvers lead to an answer, not which one: their draw is the same in every fit.
     """
-    L = yield from randomly_pivoted_cholesky(columns, diagonal, rank, np.random.default_rng(0))
-    return np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))]) if constant else L
+    L = yield from randomly_pivoted_cholesky(columns, diagonal, rank, np.random.default_rng(0), int(constant > 0))
+    if constant:
+        L[:, -1] = np.sqrt(constant)
+    return L
 
 
 def pivoted_cholesky_of_square(
@@ -71,18 +73,19 @@ def pivoted_cholesky_of_square(
 
 
 def randomly_pivoted_cholesky(
-    columns: Columns, diagonal: np.ndarray, rank: int, rng: np.random.Generator
+    columns: Columns, diagonal: np.ndarray, rank: int, rng: np.random.Generator, spare: int = 0
 ) -> Generator[None, None, np.ndarray]:
     """Partial pivoted Cholesky factor L (m, r), r <= rank: L L' is near a semidefinite matrix, never above it.
 
     `columns`: columns(index) is a generator that returns the columns `index` of the matrix, shape (m, n); `diagonal` of
-    shape (m,).
+    shape (m,); `spare`: columns of zeros behind those of the factor, for the caller to fill.
     """
     m = diagonal.shape[0]
-    L, left, k = np.zeros((m, min(rank, m))), diagonal.astype(np.float64), 0
+    most, k = min(rank, m), 0
+    L, left = np.zeros((m, most + spare)), diagonal.astype(np.float64)
     whole = float(left.sum())
-    while k < L.shape[1] and float(left.sum()) > FACTORED_SHARE * whole:
-        n = min(PIVOT_BLOCK, L.shape[1] - k, int(np.count_nonzero(left)))
+    while k < most and float(left.sum()) > FACTORED_SHARE * whole:
+        n = min(PIVOT_BLOCK, most - k, int(np.count_nonzero(left)))
         drawn = rng.choice(m, n, replace=False, p=left / left.sum())
         C = yield from columns(drawn)
         corner = C[drawn].astype(np.float64) - L[drawn, :k] @ L[drawn, :k].T
@@ -101,4 +104,4 @@ def randomly_pivoted_cholesky(
             yield
         left[drawn] = 0.0
         k += own
-    return L[:, :k]
+    return L[:, : k + spare]

@@ -23,9 +23,9 @@ def seen_ranks(monkeypatch):
     """Ranks of the partial factors that fits make."""
     ranks, draw = [], pivoted_cholesky.randomly_pivoted_cholesky
 
-    def seen(columns, diagonal, rank, rng):
+    def seen(columns, diagonal, rank, *others):
         ranks.append(rank)
-        return draw(columns, diagonal, rank, rng)
+        return draw(columns, diagonal, rank, *others)
 
     monkeypatch.setattr(pivoted_cholesky, "randomly_pivoted_cholesky", seen)
     return ranks
