@@ -94,9 +94,7 @@ def _grow_from_part(
         yield from part.set_multipliers(within)
         return
     # Decision values of the part are about those of all rows.
-    f, coefficients = np.zeros(m), before.coefficients()
-    own = inside[coefficients != 0]
-    yield from part.columns.add(f, own, coefficients[coefficients != 0])
+    f = yield from before.values_over(part, inside)
     e = part.target - f - before.intercept(f[inside])
     part.u = np.clip(old * (inside.shape[0] / m), part.low, part.high)
     part.turn(e)

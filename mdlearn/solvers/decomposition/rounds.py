@@ -199,8 +199,14 @@ class DecompositionRounds(BlockAscentDual):
         """Bias beside a product of the kernel matrix with the coefficients."""
         return self.b
 
-    def measure(self) -> Generator[None, None, bool]:
-        """Find the gap exactly, where that is due; whether the present one may be believed."""
+    def values_over(self, whole: DecompositionRounds, inside: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Return decision values of the multipliers for the rows of a larger part, of which these are `inside`."""
+        f, own = np.zeros_like(whole.f), self.u != 0
+        yield from whole.columns.add(f, inside[own], self.u[own])
+        return f
+
+    def measure(self, tol: float) -> Generator[None, None, bool]:
+        """Find the gap exactly, where that is due for one of `tol`; whether the present one may be believed."""
         yield from ()
         return True
 
