@@ -61,15 +61,12 @@ class WhitenedColumn(LossColumn):
         column, n = problem.column, problem.width
         means, place = problem.signed_means
         tilts = whitening.tilts(means)
-        q, self.tilted = tilts.q[place], tilts.tilted[place]
         whitened = whitening.block(self)
         whitened[:, n] = tilts.last[place]
         rows = DenseRows(whitened)
-        squares = whitening.squares + np.square(whitened[:, n])
-        super().__init__(_whitened_without_variance(column), AffineRows(rows, False), squares, rows)
-        self.problem, self.declared, self.L = problem, column, whitening.L
-        self.quadratic = LossColumnQuadratic(None, None, False)
-        self.mean_row = np.append(q, float(self.tilted @ q))
+        super().__init__(_whitened_without_variance(column), AffineRows(rows, False), tilts.squares[place], rows)
+        self.problem, self.declared, self.L, self.tilted = problem, column, whitening.L, tilts.tilted[place]
+        self.quadratic, self.mean_row = LossColumnQuadratic(None, None, False), tilts.mean_rows[place]
 
     def coefficients(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients of the rows as they were given, and their intercept."""

@@ -55,12 +55,17 @@ class LossColumnQuadratic:
 
 
 class WhiteningTilts(NamedTuple):
-    """Tilts of whitened rows, a row for each column: q, its multiple in the last entry, and these entries."""
+    """Tilts of whitened rows, a row for each column.
+
+    `tilted`: multiple of q in the last entry of the rows; `last`, `squares`: these entries, and squared lengths with
+    them; `mean_rows`: mean signed rows with theirs, (q, q'tilted).
+    """
 
     means: SignedMeans
-    q: np.ndarray
     tilted: np.ndarray
     last: np.ndarray
+    squares: np.ndarray
+    mean_rows: np.ndarray
 
 
 class LossColumnWhitening:
@@ -80,9 +85,11 @@ class LossColumnWhitening:
         if found is None or found.means is not means:
             column = means.columns[0]
             q: np.ndarray = blas.dtrsm(1.0, self.L.T, means.means.T, lower=0, trans_a=1).T
-            weight = column.kappa * column.total
-            tilted = np.sqrt(weight / (1.0 - weight * np.einsum("ij,ij->i", q, q)))[:, None] * q
-            self._tilts = found = WhiteningTilts(means, q, tilted, tilted @ self.rows.T)
+            weight, lengths = column.kappa * column.total, np.einsum("ij,ij->i", q, q)
+            share = np.sqrt(weight / (1.0 - weight * lengths))[:, None]
+            tilted, mean_rows = share * q, np.hstack((q, share * lengths[:, None]))
+            last = tilted @ self.rows.T
+            self._tilts = found = WhiteningTilts(means, tilted, last, self.squares + np.square(last), mean_rows)
         return found
 
     def block(self, holder: object) -> np.ndarray:
