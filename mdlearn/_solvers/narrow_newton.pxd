@@ -52,3 +52,16 @@ cdef inline double half_square(NarrowNewton p, const double* x) noexcept nogil:
     if p.L.shape[0] == 0:
         return 0.5 * inner(x, x, p.n)
     return 0.5 * half_solve(&p.L[0, 0], p.n, p.n, x, vector(p, HALF))
+
+
+cdef inline void add_spread(
+    const double* z, const double[::1] counts, double kappa, double* out
+) noexcept nogil:
+    """Add the multipliers of a variance term at margins z, -kappa c (z - mean)."""
+    cdef Py_ssize_t k, rows = counts.shape[0]
+    cdef double total = 0.0, mean
+    for k in range(rows):
+        total += counts[k]
+    mean = inner(&counts[0], z, rows) / total
+    for k in range(rows):
+        out[k] -= kappa * counts[k] * (z[k] - mean)

@@ -134,24 +134,31 @@ cdef class NarrowNewton:
                 taken += 1
         return taken
 
-    def point(self, double[::1] w, double[::1] beta, double[::1] alpha, double[::1] z, double[::1] dual):
-        """Write coefficients, best multipliers, what coefficients are made of, margins, and those of multipliers."""
-        cdef bint varied = self.A.shape[0] > 0
+    def point(self, double[::1] w, double[::1] beta, double[::1] alpha, double[::1] sigma, const double[::1] counts,
+              double kappa):
+        """Write coefficients, best multipliers, what coefficients are made of, and multipliers of a variance term.
+
+        Rows weigh `counts`, and the term kappa, 0 without one. Its multipliers are those of the coefficients that the
+        best ones of the loss stand for.
+        """
         cdef Py_ssize_t size = self.rows * sizeof(double)
         if w.shape[0] != self.n or beta.shape[0] != self.rows or alpha.shape[0] != self.rows:
             raise ValueError("rows and numbers differ in length")
-        if z.shape[0] != (self.rows if varied else 0) or dual.shape[0] != z.shape[0]:
-            raise ValueError("rows and margins differ in length")
+        if sigma.shape[0] != self.rows or counts.shape[0] != self.rows:
+            raise ValueError("rows and numbers differ in length")
+        if (kappa > 0.0) != (self.A.shape[0] > 0):
+            raise ValueError("a variance term comes with its matrix")
         with nogil:
             memcpy(&w[0], vector(self, W), self.n * sizeof(double))
             memcpy(&beta[0], row(self, BEST), size)
             memcpy(&alpha[0], row(self, ALPHA), size)
-            if varied:
+            memset(&sigma[0], 0, size)
+            if kappa > 0.0:
                 memcpy(vector(self, STEP), vector(self, BEST_PUSHED), self.n * sizeof(double))
                 solve(&self.L[0, 0], self.n, self.n, vector(self, STEP))
                 margins(self, STEP, DZ)
-                memcpy(&z[0], row(self, Z), size)
-                memcpy(&dual[0], row(self, DZ), size)
+                add_spread(row(self, DZ), counts, kappa, &sigma[0])
+                add_spread(row(self, Z), counts, kappa, &alpha[0])
 
 
 cdef void evaluate(NarrowNewton p) noexcept nogil:

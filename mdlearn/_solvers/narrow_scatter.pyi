@@ -6,5 +6,5 @@ def scatter(
 ) -> None: ...
 def quadratic(
     T: np.ndarray, counts: np.ndarray, labels: np.ndarray, mean: np.ndarray, about: np.ndarray, kappa: float,
-    weights: np.ndarray, A: np.ndarray, L: np.ndarray, v: np.ndarray,
+    weights: np.ndarray, room: np.ndarray, A: np.ndarray, L: np.ndarray, v: np.ndarray,
 ) -> bool: ...

@@ -1,9 +1,10 @@
 """Rows written column by column, their scatter about the mean, and the matrix of a variance term over signed rows."""
 
-from libc.math cimport INFINITY, sqrt
+from libc.string cimport memcpy
 
 from mdlearn._solvers.narrow_loops cimport mdlearn_adjoint, mdlearn_gram
-from mdlearn._solvers.rows cimport inner, real_t
+from mdlearn._solvers.narrow_matrices cimport factor
+from mdlearn._solvers.rows cimport real_t
 
 cdef enum:
     LANES = 8, PIECE = 256
@@ -64,9 +65,11 @@ def scatter(const double[:, ::1] T, const double[::1] counts, double[::1] weight
 
 
 def quadratic(const double[:, ::1] T, const double[::1] counts, const double[::1] labels, const double[::1] mean,
-              const double[:, ::1] about, double kappa, double[::1] weights, double[:, ::1] A, double[:, ::1] L,
-              double[::1] v):
+              const double[:, ::1] about, double kappa, double[::1] weights, double[:, ::1] room, double[:, ::1] A,
+              double[:, ::1] L, double[::1] v):
     """Write A = I + kappa times the scatter of signed rows, its factor L, and the mean signed row v.
+
+    weights : (m,) and room : (n + 2, n + 8), room; of L the lower triangle is written.
 
     With r_i = y_i x_i, x = m + d and v = l m + s the scatter is that of the d_i, less
     C s s' - C ((1 - l^2) m m' - l (m s' + s m')): no digits are lost where m is large beside d.
@@ -85,6 +88,8 @@ def quadratic(const double[:, ::1] T, const double[::1] counts, const double[::1
         raise ValueError("the sums do not fit the columns")
     if A.shape[0] != n or A.shape[1] != n or L.shape[0] != n or L.shape[1] != n:
         raise ValueError("the matrices do not fit the columns")
+    if room.shape[0] != n + 2 or room.shape[1] != n + 8:
+        raise ValueError("the room does not fit the columns")
     with nogil:
         for k in range(rows):
             total += counts[k]
@@ -102,23 +107,12 @@ def quadratic(const double[:, ::1] T, const double[::1] counts, const double[::1
                 A[i, j] = about[i, j] - total * v[i] * v[j] + total * (
                     (1.0 - label * label) * mean[i] * mean[j] - label * (mean[i] * v[j] + v[i] * mean[j]))
                 A[i, j] = kappa * A[i, j] + <double> (i == j)
-                A[j, i] = L[i, j] = A[i, j]
-            for j in range(i + 1, n):
-                L[i, j] = 0.0
+                A[j, i] = room[i, j] = A[i, j]
+            for j in range(i + 1, n + 8):  # products with zeros read beyond the diagonal
+                room[i, j] = 0.0
         for i in range(n):
             v[i] += label * mean[i]
-        found = factor_by_rows(L)
+        found = factor(&room[0, 0], n + 8, n, &room[n, 0])
+        for i in range(n):
+            memcpy(&L[i, 0], &room[i, 0], (i + 1) * sizeof(double))
     return found
-
-
-cdef bint factor_by_rows(double[:, ::1] L) noexcept nogil:
-    """Replace the lower triangle of a matrix by its Cholesky factor; say whether there is one."""
-    cdef Py_ssize_t i, j
-    cdef double value
-    for i in range(L.shape[0]):
-        for j in range(i + 1):
-            value = L[i, j] - inner(&L[i, 0], &L[j, 0], j)
-            if i == j and not 0.0 < value < INFINITY:
-                return False
-            L[i, j] = sqrt(value) if i == j else value / L[j, j]
-    return True

@@ -216,23 +216,23 @@ def stage(B, A, L, fixed, w, z, u, alpha, free, centre, steepness, caps, softnes
     envelopes.stage(B, A, L, fixed, centre, steepness, caps, softness, 1.0, w, z, u, alpha, free, room, *rest)
 
 
-def narrow_steps(w, centre, counts, beta, alpha, z, dual, made_of, **given):
+def narrow_steps(w, centre, counts, beta, alpha, sigma, made_of, **given):
     newton = narrow_newton.NarrowNewton(
         alpha=made_of, kink=1.0, squared=False, growth=3.0, solved=0.2, close=1e-3, **given
     )
     newton.begin(w, centre, 0.5, counts, 2.0)
     newton.steps(5, 0.0, 0.0)
-    newton.point(w, beta, alpha, z, dual)
+    newton.point(w, beta, alpha, sigma, counts, 0.5)
 
 
-def narrow_squared_steps(centre, counts, beta, alpha, made_of, shared, w, **given):
+def narrow_squared_steps(centre, counts, beta, alpha, sigma, made_of, shared, w, **given):
     none, rest = np.empty((0, 0)), {"growth": 3.0, "solved": 0.2, "close": 1e-3}
     newton = narrow_newton.NarrowNewton(alpha=made_of, A=none, L=none, kink=1.0, squared=True, **rest, **given)
     for _ in range(2):  # one column writes the shared factor, the other reads it
         newton.begin(None, centre, 0.5, counts, 0.0)
         newton.share_first_factor(shared)
         newton.steps(5, 0.0, 0.0)
-    newton.point(w, beta, alpha, np.empty(0), np.empty(0))
+    newton.point(w, beta, alpha, sigma, counts, 0.0)
 
 
 def narrow_logistic_steps(start, beta, alpha, made_of, w, shared, **given):
@@ -367,11 +367,11 @@ CASES = {
     "narrow_newton.NarrowNewton": (
         narrow_steps,
         {**NARROW, "A": np.eye(D), "L": np.eye(D), "w": one(D), "centre": one(M), "counts": one(M), "beta": one(M),
-         "alpha": one(M), "z": one(M), "dual": one(M)}),
+         "alpha": one(M), "sigma": one(M)}),
     "narrow_newton.NarrowNewton squared": (
         narrow_squared_steps,
         {**NARROW, "centre": one(M), "counts": one(M), "shared": np.zeros(2 + 16 + 2 * D * (D + 8)), "w": one(D),
-         "beta": one(M), "alpha": one(M)}),
+         "beta": one(M), "alpha": one(M), "sigma": one(M)}),
     "narrow_scatter.columns": (narrow_scatter.columns, {"X": one(M, D), "T": np.zeros((D, 16))}),
     "narrow_scatter.scatter": (
         narrow_scatter.scatter,
@@ -380,7 +380,7 @@ CASES = {
     "narrow_scatter.quadratic": (
         narrow_scatter.quadratic,
         {"T": one(D, 16), "counts": one(M), "labels": np.ones(M), "mean": one(D), "about": one(D, D + 8), "kappa": 0.1,
-         "weights": one(16), "A": np.zeros((D, D)), "L": np.zeros((D, D)), "v": one(D)}),
+         "weights": one(16), "room": one(D + 2, D + 8), "A": np.eye(D), "L": np.eye(D), "v": one(D)}),
     "point_values.values": (
         point_values.values,
         {"X": one(M, D), **POINT, **MULTIPLIERS, "w": one(D), "b": 0.5, "own": one(M), "sums": one(3, D)}),

@@ -72,7 +72,6 @@ SQUARED_REACH, ROUGH_SQUARED_REACH, ROUGH_TOL = 2.0, 8.0, 1e-3
 1.1 to 2.4 of the time below, and 0.4 to 0.9 beyond."""
 FEW_SQUARED_ROWS, FEW_SQUARED_ROWS_REACH = 12, 200.0
 """Rows per column up to which they do so from the other reach on, too: soybean_large, 0.85 of the time at C = 100."""
-NO_MARGINS = np.empty(0)
 NARROW_STEPS = 20
 """Most steps from one offer to the next."""
 
@@ -259,13 +258,7 @@ class NarrowHinges(NarrowSteps):
 
     def point(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Coefficients, multipliers, and what the coefficients are made of."""
-        problem, column, m = self.problem, self.problem.column, self.problem.n_rows
-        w, beta, alpha = np.empty(problem.width), np.empty(m), np.empty(m)
-        if column.kappa == 0:
-            self.newton.point(w, beta, alpha, NO_MARGINS, NO_MARGINS)
-            return w, beta, np.zeros(m), alpha
-        z, dual = np.empty(m), np.empty(m)
-        self.newton.point(w, beta, alpha, z, dual)
-        alpha += column.spread(z)
-        # Multipliers of the variance: those of the coefficients that the best ones of the loss stand for.
-        return w, beta, column.spread(dual), alpha
+        column, m = self.problem.column, self.problem.n_rows
+        w, beta, alpha, sigma = np.empty(self.problem.width), np.empty(m), np.empty(m), np.empty(m)
+        self.newton.point(w, beta, alpha, sigma, column.counts, column.kappa)
+        return w, beta, sigma, alpha

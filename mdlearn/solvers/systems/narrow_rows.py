@@ -74,13 +74,15 @@ class NarrowRows:
         n, m = self.T.shape
         if column.kappa == 0:
             return NO_MATRIX, NO_MATRIX, None
-        weights, v, A, L = np.empty(m), np.empty(n), np.empty((n, n)), np.empty((n, n))
+        weights, room = np.empty(m), np.empty((n + 2, n + ROOM))
+        v, A, L = np.empty(n), np.empty((n, n)), np.empty((n, n))
         known = self.scatter
         if known is None or known[0] is not column.counts:
             mean, about = np.empty(n), np.zeros((n, n + ROOM))
             narrow_scatter.scatter(self.T, column.counts, weights, self.room(), mean, about)
             self.scatter = known = column.counts, mean, about
         _, mean, about = known
-        if not narrow_scatter.quadratic(self.T, column.counts, column.y, mean, about, column.kappa, weights, A, L, v):
+        weighted = column.counts, column.y, mean, about, column.kappa
+        if not narrow_scatter.quadratic(self.T, *weighted, weights, room, A, L, v):
             raise NotPositiveDefinite("the matrix of the variance term is not positive definite")
         return A, L, column.mean * v if column.mean > 0 else None
