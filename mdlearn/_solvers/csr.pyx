@@ -1,6 +1,6 @@
 """Products of a CSR matrix with a vector, and its columns, in float64 whatever its entries are, over some rows."""
 
-from mdlearn._solvers.rows cimport check_csr, index_t, real_t, sparse_add, sparse_inner
+from mdlearn._solvers.rows cimport check_csr, check_order, index_t, real_t, sparse_add, sparse_inner
 
 cdef extern from *:
     """
@@ -151,6 +151,25 @@ def columns(
         for i in range(first, last):
             for j in range(indptr[i], indptr[i + 1]):
                 T[indices[j], i] = data[j]
+
+
+def write(
+    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const long long[::1] rows,
+    double[:, :] out,
+):
+    """Write the k-th of some rows into out_k, with zeros where no entry is stored."""
+    cdef Py_ssize_t i, j, k, m = indptr.shape[0] - 1, d = out.shape[1]
+    check_csr(data.shape[0], indices.shape[0], indptr, m, 0, m)
+    if out.shape[0] != rows.shape[0]:
+        raise ValueError("rows and the room for them differ in number")
+    check_order(rows, m)
+    with nogil:
+        for k in range(rows.shape[0]):
+            i = rows[k]
+            for j in range(d):
+                out[k, j] = 0.0
+            for j in range(indptr[i], indptr[i + 1]):
+                out[k, indices[j]] = data[j]
 
 
 def gather(const real_t[:, :] X, int[::1] indptr, real_t[::1] data, int[::1] indices):

@@ -17,7 +17,7 @@ from compiled_calls import CASES
 
 import mdlearn._solvers as package
 
-VOUCHED = {"csr.dot": "w", "csr.adjoint": "out", "csr.squares": "weights",
+VOUCHED = {"csr.dot": "w", "csr.write": "out", "csr.adjoint": "out", "csr.squares": "weights",
            "csr.column_squares": "out", "csr.columns": "T", "centred.sweep": "u", "sgd.walk_csr": "u",
            "products.add_sparse": "M", "dual_descent.sparse": "w", "dual_descent.sparse_passes": "w",
            "dual_descent.sparse_survey": "w", "dual_descent.sparse_sweeps": "w"}  # fmt: skip

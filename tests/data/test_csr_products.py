@@ -42,6 +42,24 @@ def test_products_are_those_of_the_dense_matrix(dtype, index):
     assert np.allclose(rows.dot(W), D @ W) and np.allclose(rows.adjoint(V), D.T @ V)
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_written_into_the_room_for_them_and_nowhere_else(dtype, index):
+    A, _ = matrix(dtype, index)
+    D, chosen = A.toarray().astype(np.float64), np.array([82, 5, 0, 41, 7, 7])
+    without = D.copy()
+    without[:, 3] = 0.0
+    for rows, dense in ((CsrRows(A), D), (CsrRowsWithoutColumn(A, 3), without), (DenseRows(A.toarray()), D)):
+        room = np.full((8, 43), 7.0)
+        rows.write(chosen, room[1:7, 2:42])
+        np.testing.assert_array_equal(room[1:7, 2:42], dense[chosen])
+        room[1:7, 2:42] = 7.0
+        assert (room == 7.0).all()
+    for wrong in ([83], [-1]):
+        with pytest.raises(ValueError, match="out of range"):
+            CsrRows(A).write(np.array(wrong), np.empty((1, 40)))
+
+
 @pytest.mark.parametrize("first, last", [(0, 0), (0, 7), (6, 42), (82, 83)])
 def test_a_range_touches_no_other_row(first, last):
     A, rng = matrix()

@@ -274,6 +274,7 @@ CASES = {
                                                   "z": one(M), "out": one(D), **RANGE}),
     "csr.gather": (csr.gather, {"X": one(M, D), "indptr": np.zeros(M + 1, dtype=np.int32), "data": one(M * D),
                                 "indices": np.zeros(M * D, dtype=np.int32)}),
+    "csr.write": (csr.write, {**filled(), "rows": np.arange(M), "out": one(M, D)}),
     "csr.row_squares": (csr.row_squares, {k: v for k, v in filled(np.float32, np.int64).items() if k != "indices"}
                         | {"out": one(M), **RANGE}),
     "csr.squares": (csr.squares, {**filled(np.float32), "weights": one(D), "out": one(M), **RANGE}),
@@ -373,10 +374,8 @@ CASES = {
         {**NARROW, "centre": one(M), "counts": one(M), "shared": np.zeros(2 + 16 + 2 * D * (D + 8)), "w": one(D),
          "beta": one(M), "alpha": one(M), "sigma": one(M)}),
     "narrow_scatter.columns": (narrow_scatter.columns, {"X": one(M, D), "T": np.zeros((D, 16))}),
-    "narrow_scatter.scatter": (
-        narrow_scatter.scatter,
-        {"T": one(D, 16), "counts": one(M), "weights": one(16), "room": np.zeros((D + 8, 256)), "mean": one(D),
-         "about": np.zeros((D, D + 8))}),
+    "narrow_scatter.scatter": (narrow_scatter.scatter, {"T": one(D, 16), "counts": one(M), "weights": one(16), "about":
+                               np.zeros((D, D + 8)), "room": np.zeros((D + 8, 256)), "mean": one(D)}),
     "narrow_scatter.quadratic": (
         narrow_scatter.quadratic,
         {"T": one(D, 16), "counts": one(M), "labels": np.ones(M), "mean": one(D), "about": one(D, D + 8), "kappa": 0.1,

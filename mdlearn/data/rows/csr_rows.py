@@ -56,6 +56,9 @@ class CsrRows(RowsInMemory):
             data[place], indices[place] = some.data, some.indices
         return CsrRows(csr_matrix_like(A, data, indices, ends), model_dtype=self.model_dtype)
 
+    def write(self, rows: np.ndarray, out: np.ndarray) -> None:
+        kernels.write(self.X.data, self.X.indices, self.X.indptr, rows, out)
+
     def block(self, rows: Selection) -> np.ndarray:
         dense: np.ndarray = self.X[rows].astype(np.float64).toarray()
         return dense
@@ -176,6 +179,10 @@ class CsrRowsWithoutColumn(CsrRows):
         part = self.X[rows].copy()
         part.data[part.indices == self.place] = 0.0
         return CsrRows(part, model_dtype=self.model_dtype)
+
+    def write(self, rows: np.ndarray, out: np.ndarray) -> None:
+        super().write(rows, out)
+        out[:, self.place] = 0.0
 
     def matrix(self) -> csr_matrix:
         """All rows as a CSR matrix of float64, copied."""

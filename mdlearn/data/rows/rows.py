@@ -117,6 +117,10 @@ class Rows(ABC):
     def take(self, rows: Selection) -> Rows:
         """Selected rows, as `Rows`."""
 
+    def write(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Write selected rows into a float64 array."""
+        out[...] = self.block(rows)
+
     def piece(self, rows: Selection, room: Room) -> ScratchPiece:
         """Selected rows for several products, one after the other; good until the room is used for other rows."""
         return ScratchPiece(self.block(rows), room)
@@ -215,9 +219,7 @@ class Rows(ABC):
         """sum_j x_ij^2 / scale_j of every row, float64; of dense rows also of x_i - centre."""
         out = np.empty(self.shape[0])
         for rows in self.spans():
-            B = self._piece(rows)
-            if centre is not None:
-                B = B - centre
+            B = self._piece(rows) if centre is None else self._piece(rows) - centre
             if scale is None and B.flags.c_contiguous:
                 reading.row_squares(B, out[rows])
             else:

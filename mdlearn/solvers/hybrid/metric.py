@@ -73,15 +73,21 @@ class MetricPasses:
 
     def __init__(self, problem: LossColumn, quadratic: LossColumnQuadratic, records: np.ndarray) -> None:
         assert quadratic.L is not None
-        n = problem.width
+        m, n = problem.n_rows, problem.width
         self.problem, self.records, self.L = problem, records, quadratic.L
-        self.places = np.full(problem.n_rows, -1, dtype=np.int64)
-        self.chosen, self.whitened, self.own = np.empty(0, dtype=np.int64), np.empty((0, n)), np.empty((0, 8))
+        self.places = np.full(m, -1, dtype=np.int64)
+        # Room for all rows, of which the system gives what is written to; blocks that grow go back to it in every fit.
+        self.chosen, self._room, self._own = np.empty(0, dtype=np.int64), np.empty((m, n)), np.empty((m, 8))
         pushed = problem.adjoint(records[:, 4])
         if problem.pulled is not None:
             pushed += problem.pulled
         self._w = np.append(blas.dtrsv(self.L, pushed, lower=1), 0.0)
         self.x = self._w[:n]
+
+    @property
+    def whitened(self) -> np.ndarray:
+        """The rows that are whitened so far."""
+        return self._room[: self.chosen.shape[0]]
 
     def coefficients(self) -> np.ndarray:
         """w = L^-T x."""
@@ -90,14 +96,15 @@ class MetricPasses:
     def over(self, free: np.ndarray) -> float:
         """Pass over these rows, and those before; return the operations that new ones and visits took."""
         new = self._whiten(free)
-        own, k = self.own, self.chosen.shape[0]
+        k = self.chosen.shape[0]
+        whitened, own = self.whitened, self._own[:k]
         own[:, 4] = self.records[self.chosen, 4]
         places = np.arange(k), np.empty(k, dtype=np.int64)
         ascent = kernels.Ascent(own, self._w, *places, self.problem.kink, 0.0, METRIC_SEED)
-        kernels.dense(self.whitened, ascent, True, 0, k)
+        kernels.dense(whitened, ascent, True, 0, k)
         if ascent.n_free:
             visits = min(METRIC_VISITS * k, METRIC_ENTRIES // self.x.shape[0])
-            kernels.dense_passes(self.whitened, ascent, METRIC_PASSES, METRIC_SHARE, visits)
+            kernels.dense_passes(whitened, ascent, METRIC_PASSES, METRIC_SHARE, visits)
         self.records[self.chosen, 4] = own[:, 4]
         return new * price_of_whitened_metric(self.problem) + ascent.visits * (self.problem.width + VISIT_OPERATIONS)
 
@@ -112,23 +119,22 @@ class MetricPasses:
     def rows_of(self, face: np.ndarray) -> np.ndarray:
         """Return whitened rows."""
         self._whiten(face)
-        return self.whitened[self.places[face]]
+        return self._room[self.places[face]]
 
     def _whiten(self, rows: np.ndarray) -> int:
         """Append whitened rows where there are none yet; return how many."""
         new = rows[self.places[rows] < 0]
         if not new.shape[0]:
             return 0
-        problem, d = self.problem, self.problem.stored.shape[1]
-        block = np.ones((new.shape[0], problem.width))
-        block[:, :d] = problem.stored.take(new).block(slice(None))
+        problem, d, n = self.problem, self.problem.stored.shape[1], self.chosen.shape[0]
+        room = slice(n, n + new.shape[0])
+        block, own = self._room[room], self._own[room]
+        problem.stored.write(new, block[:, :d])
+        block[:, d:] = 1.0
         # Columns of the transpose are what BLAS sees of rows without a copy.
-        block = blas.dtrsm(1.0, self.L.T, block.T, trans_a=1, overwrite_b=1).T
-        self.places[new] = self.chosen.shape[0] + np.arange(new.shape[0])
+        blas.dtrsm(1.0, self.L.T, block.T, trans_a=1, overwrite_b=1)
+        self.places[new] = np.arange(room.start, room.stop)
         self.chosen = np.concatenate((self.chosen, new))
-        self.whitened = np.concatenate((self.whitened, block))
-        own = self.records[new]
+        own[:, :5], own[:, 5:] = self.records[new, :5], 0.0
         own[:, 1] = np.einsum("ij,ij->i", block, block) + own[:, 3]
-        own[:, 5:] = 0.0
-        self.own = np.concatenate((self.own, own))
         return new.shape[0]

@@ -98,8 +98,10 @@ def test_rows_are_whitened_once_and_no_others_than_free_ones():
         np.abs(rows @ rows.T - (R @ np.linalg.solve(A, R.T) * np.outer(problem.y, problem.y))[np.ix_(face, face)]).max()
         < 1e-12
     )
-    whitening = metric.price_of_whitened_metric(problem)
+    room, whitening = passes.whitened, metric.price_of_whitened_metric(problem)
     assert passes.over(np.array([3, 9])) >= whitening + 4 * problem.width
+    assert np.shares_memory(room, passes.whitened[:3])  # a copy would be memory that goes back to the system
+    np.testing.assert_allclose(passes.whitened[:3], rows, rtol=0, atol=1e-15)
     assert passes.chosen.tolist() == [7, 3, 200, 9]
     passes.over(np.array([9]))
     assert passes.chosen.tolist() == [7, 3, 200, 9]
