@@ -258,10 +258,14 @@ class LossColumn:
 
     def block(self) -> np.ndarray:
         """Signed rows as one dense array."""
-        B, y = self.rows.rows.block(slice(None)), self.y
-        signed = np.empty((B.shape[0], self.width))
-        np.multiply(B, y[:, None], out=signed[:, : B.shape[1]])
-        signed[:, B.shape[1] :] = y[:, None]
+        rows, y, signed = self.rows.rows, self.y, np.empty((self.n_rows, self.width))
+        plain = signed[:, : rows.shape[1]]
+        if rows.sparse:  # a dense copy beside this one would be memory that goes back to the system
+            rows.write(np.arange(self.n_rows), plain)
+            plain *= y[:, None]
+        else:
+            np.multiply(rows.block(slice(None)), y[:, None], out=plain)
+        signed[:, rows.shape[1] :] = y[:, None]
         return signed
 
     def loss(self, z: np.ndarray) -> float:
