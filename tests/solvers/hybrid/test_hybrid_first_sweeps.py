@@ -183,3 +183,18 @@ def test_a_first_step_that_leads_up_is_not_taken(monkeypatch):
         assert newton.objective < before
         ends.append(newton.w)
     assert np.array_equal(*ends)
+
+
+@pytest.mark.parametrize("m, together", [(1000, [3, 2, 1, 1]), (2000, [3, 1, 1, 1, 1])])
+def test_sweeps_over_small_blocks_go_together_until_their_rate_is_judged(m, together, monkeypatch):
+    """One call of Python for several: over 2,000 rows of 81 columns each is longer than that."""
+    asked, sweep = [], HybridDescent.sweep
+
+    def counting(self, at_once=1):
+        asked.append(at_once)
+        return sweep(self, at_once)
+
+    monkeypatch.setattr(HybridDescent, "sweep", counting)
+    X, y = full(m, 80)
+    mdlearn.fit("svm", X, y, C=0.003, solver="hybrid", tol=1e-9)
+    assert asked[: len(together)] == together
