@@ -30,10 +30,10 @@ from mdlearn.solvers.hybrid.semismooth import STEEPNESS_GROWTH_OVER_MANY_ROWS as
 from mdlearn.solvers.hybrid.smooth import FLAT_LOSS, FULL_STEP, OTHER_STEP, ROUNDING_OF_LOSS
 from mdlearn.solvers.hybrid.smooth_steps import BALANCED_SUM, smooth_steps_until_crawling
 from mdlearn.solvers.hybrid.whitened_column import CHEAP_WHITENING, whitening_pays, whitening_share
-from mdlearn.solvers.systems.narrow_rows import PIECE_OF_COLUMNS, ROOM, NarrowRows
+from mdlearn.solvers.systems.narrow_rows import ROOM, NarrowRows
 
-NUMBERS_OF_COLUMNS, LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 12, 13, 12
-"""Numbers that steps keep of every column: on hinges; and of every row and column: on logistic losses."""
+LOGISTIC_NUMBERS_OF_ROWS, LOGISTIC_NUMBERS_OF_COLUMNS = 13, 12
+"""Numbers that steps on logistic losses keep of every row and of every column."""
 NARROW_SAMPLE, ITERATED_SAMPLE, FAR_FALL = 16, 8, 0.03
 """Rows per column in the first matrices of logistic losses, by steps of a matrix each or by iterations, and share of
 the objective that the former are to fall by, and from which on multipliers of the latter are tried for a bound.
@@ -222,7 +222,7 @@ class NarrowHinges(NarrowSteps):
 
     def __init__(self, problem: LossColumn, rows: NarrowRows, begun: NewtonStartEnvelopes | None = None) -> None:
         super().__init__(problem)
-        column, n = problem.column, rows.T.shape[0]
+        column = problem.column
         A, L, self.pulled = rows.quadratic(column)
         if column.kappa == 0:
             self.pulled = problem.pulled
@@ -237,7 +237,7 @@ class NarrowHinges(NarrowSteps):
             L,
             self.pulled,
             rows.table(),
-            np.empty((NUMBERS_OF_COLUMNS + 2 * n + PIECE_OF_COLUMNS) * (n + ROOM)),
+            rows.space(),
             problem.kink,
             soft,
             GROWTH,

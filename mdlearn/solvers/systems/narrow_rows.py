@@ -14,9 +14,10 @@ from mdlearn.numerics.lazy_property import kept
 
 VECTOR, PIECE_OF_COLUMNS, ROOM = 8, 256, 8
 """Rows are padded to a multiple of the first; rows of a piece, and numbers beside those of columns, in their room."""
-NUMBERS_OF_ROWS = 17
-"""Numbers that steps keep of every row, at most. They lie in one block with the columns: allocators keep memory for the
-next fit up to a few times their largest block, and return the rest: 800 page faults a fit of 8,124 x 22 rows."""
+NUMBERS_OF_ROWS, NUMBERS_OF_COLUMNS = 17, 12
+"""Numbers that steps keep of every row, at most, and steps on hinges of every column beside two matrices and a piece of
+rows. All lie in one block with the columns: allocators keep memory for the next fit up to a few times their largest
+block, and return the rest: 800 page faults a fit of 8,124 x 22 rows, 250 of soybean_large's squared hinges."""
 SHARED_NUMBERS = 2
 """Numbers before those of the rows in a factor that columns share."""
 NO_MATRIX = np.empty((0, 0))
@@ -36,8 +37,11 @@ class NarrowRows:
     def __init__(self, rows: AffineRows, several: bool = False) -> None:
         self.several = several
         (m, d), n = rows.rows.shape, rows.width
-        block = np.empty((n + NUMBERS_OF_ROWS, m + -m % VECTOR))
-        self.T, self._tables = block[:n], [block[n:]]
+        self._space = (NUMBERS_OF_COLUMNS + 2 * n + PIECE_OF_COLUMNS) * (n + ROOM)
+        shape = n + NUMBERS_OF_ROWS, m + -m % VECTOR
+        whole = np.empty(shape[0] * shape[1] + self._space)
+        block = whole[: shape[0] * shape[1]].reshape(shape)
+        self.T, self._tables, self._spaces = block[:n], [block[n:]], [whole[block.size :]]
         if isinstance(rows.rows, DenseRows):
             narrow_scatter.columns(rows.rows.X, self.T)
         else:
@@ -64,6 +68,10 @@ class NarrowRows:
     def table(self) -> np.ndarray:
         """Room for the numbers of every row: that beside the columns for the first who asks."""
         return self._tables.pop() if self._tables else np.empty((NUMBERS_OF_ROWS, self.T.shape[1]))
+
+    def space(self) -> np.ndarray:
+        """Room for the numbers of every column and the matrices of steps on hinges, as for the numbers of rows."""
+        return self._spaces.pop() if self._spaces else np.empty(self._space)
 
     def room(self) -> np.ndarray:
         """Room for pieces of rows."""

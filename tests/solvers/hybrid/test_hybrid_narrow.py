@@ -115,7 +115,7 @@ import resource
 import numpy as np, mdlearn
 rng = np.random.default_rng(0)
 X = rng.uniform(0.0, 1.0, ({m}, {d}))
-y = np.where((X - 0.5) @ rng.standard_normal({d}) + 0.3 * rng.standard_normal({m}) > 0, 1, -1)
+y = np.argmax((X - 0.5) @ rng.standard_normal(({d}, {k})) + 0.3 * rng.standard_normal(({m}, {k})), axis=1)
 faults = []
 for _ in range(9):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -127,17 +127,18 @@ print(sorted(faults)[4])
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="an allocator of its own rules")
 @pytest.mark.parametrize(
-    "objective, m, d",
+    "objective, m, d, k",
     [
-        ("svm", 20000, 5),
-        ("ldm", 8124, 22),
-        pytest.param("svm", 8124, 22, marks=pytest.mark.slow),
-        pytest.param("ldm", 20000, 5, marks=pytest.mark.slow),
+        ("svm", 20000, 5, 2),
+        ("ldm", 8124, 22, 2),
+        ("lsvm", 562, 84, 15),
+        pytest.param("svm", 8124, 22, 2, marks=pytest.mark.slow),
+        pytest.param("ldm", 20000, 5, 2, marks=pytest.mark.slow),
     ],
 )
-def test_fits_one_after_the_other_keep_their_memory(objective, m, d):
+def test_fits_one_after_the_other_keep_their_memory(objective, m, d, k):
     """A fit does not return to the system what the next one asks for."""
-    code = COUNTED_FAULTS.format(m=m, d=d, objective=objective)
+    code = COUNTED_FAULTS.format(m=m, d=d, k=k, objective=objective)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     # The pages of numbers that steps keep of every row alone are about 240 and 590.
     assert int(done.stdout) < m * 8 * 8 / 4096

@@ -12,8 +12,7 @@ from hybrid_cases import column_of, narrow_steps_of, sample
 import mdlearn
 from mdlearn._solvers.narrow_newton import NarrowNewton
 from mdlearn.solvers.hybrid.loss_column import LossColumn
-from mdlearn.solvers.hybrid.narrow import NUMBERS_OF_COLUMNS
-from mdlearn.solvers.systems.narrow_rows import NO_MATRIX, PIECE_OF_COLUMNS, ROOM, NarrowRows
+from mdlearn.solvers.systems.narrow_rows import NO_MATRIX, NUMBERS_OF_COLUMNS, ROOM, NarrowRows
 
 HELD = 15
 """Place in a table of rows of the weights that a kept sum is made of."""
@@ -54,7 +53,7 @@ def test_the_sum_over_squared_hinges_with_a_loss_is_brought_up_to_date(heavy):
     rows, n, softness = NarrowRows(parts.rows), R.shape[1], problem.softness.copy()
     i = int(np.flatnonzero(softness)[0])
     softness[i], rows.T[:-1, i] = softness[i] / heavy, 0.0
-    table, space = rows.table(), np.empty((NUMBERS_OF_COLUMNS + 2 * n + PIECE_OF_COLUMNS) * (n + ROOM))
+    table, space = rows.table(), rows.space()
     start, rest = np.zeros(397), (NO_MATRIX, NO_MATRIX, None, table, space, 1.0, True, 5.0, 0.4, 1e-12)
     newton = NarrowNewton(rows.T, problem.column.y, problem.caps, softness, start, *rest)
     newton.begin(None, problem.caps, 0.5, problem.column.counts, 0.0)
