@@ -10,7 +10,7 @@ import pytest
 
 import mdlearn
 
-FILES, FUNCTIONS, CALLS = 44, 216, 270
+FILES, FUNCTIONS, CALLS = 44, 216, 269
 """At most so many; comprehensions count as calls before Python 3.12."""
 ROOT = os.path.dirname(mdlearn.__file__)
 

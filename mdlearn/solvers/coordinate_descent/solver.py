@@ -112,7 +112,7 @@ class CoordinateDescent(Solver):
 
     def claims(self, form: Any) -> Claim | None:
         """Sweeps, in units of the second-order steps that they replace; none where they crawl."""
-        if self.refusal(form) is not None or _way_of_descent(form) == COEFFICIENTS:
+        if self.refusal(form) is not None or (not form.kinds and _way_of_descent(form) == COEFFICIENTS):
             return None
         features = form.features
         if not isinstance(features, LinearFeatures):
