@@ -18,7 +18,7 @@ from mdlearn.data.features.kernel_approximation import approximate_kernel, check
 from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_kernel_parameters
 from mdlearn.data.kernel_functions import kernel_function_rows, kernel_function_takes_objects
 from mdlearn.data.validation import Data, check_number
-from mdlearn.driver.checked_form import check_form_solutions
+from mdlearn.driver.checked_form import arranged_form_solutions, check_form_solutions
 from mdlearn.driver.choice import Choice, check_engine_takes, chosen_driver
 from mdlearn.driver.driver import DriverOutcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, LimitShortfall
@@ -296,7 +296,7 @@ class CheckedCall:
                 outcome, ran = driven(form, turns if several else None, starts, handed.prepared)
             solutions = outcome.solutions
             if not several and type(task).arranged is not Objective.arranged:
-                solutions = [call_with_error_notes(task, "objective", "arranged", one, form) for one in solutions]
+                solutions = arranged_form_solutions(task, solutions, form, self.data)
         except MemoryError as error:
             raise_memory_error_in_words(error, "the fit")
         if class_is_foreign(type(task)):

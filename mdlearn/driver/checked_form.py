@@ -11,7 +11,7 @@ from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
-from mdlearn.errors import came, faulty
+from mdlearn.errors import call_with_error_notes, came, class_is_foreign, faulty
 from mdlearn.forms.answer_faults import Fault, floats_answer_fault, number_answer_fault, solution_answer_fault
 from mdlearn.forms.column import Column
 from mdlearn.forms.composite import Composite
@@ -24,6 +24,9 @@ from mdlearn.objectives.declaration.parameters_and_terms import declared_loss_fa
 
 FEATURES = "LinearFeatures or KernelFeatures"
 """What a form and the checks of it call features."""
+
+JUDGED_VALUES = ("coef", "alpha", "intercept")
+"""Values of a solution that its certificate is about; None counts as NaN, which later checks refuse."""
 
 
 def check_features(task: Objective, features: Any, data: Data) -> None:
@@ -62,6 +65,24 @@ def check_form(task: Objective, form: Form, data: Data) -> None:
     # Without a squared norm coefficients can do the same, and others look at both.
     if isinstance(form, MarginForm) and form.ridge > 0:
         check_bounded_in_bias(form.bias, form.columns)
+
+
+def arranged_form_solutions(task: Objective, solutions: Sequence[Solution], form: Form, data: Data) -> list[Solution]:
+    """Return the solutions of a form as its objective arranges them.
+
+    Those of a form over the rows of X are certified as they are: FaultyPlugin for others.
+    """
+    of_rows, found = class_is_foreign(type(task)) and getattr(form.features, "rows", None) is data.X, []
+    for one in solutions:
+        before = {name: np.array(getattr(one, name), dtype=float) for name in (JUDGED_VALUES if of_rows else ())}
+        made = call_with_error_notes(task, "objective", "arranged", one, form)
+        found.append(made)
+        for name, values in before.items() if isinstance(made, Solution) else ():
+            after = np.asarray(getattr(made, name), dtype=float)
+            if after.shape == values.shape and np.isfinite(after).all() and not np.array_equal(after, values):
+                told = f"returned other {name} than the form's, which is over the rows of X; leave them as they are"
+                raise faulty(task, "objective", "arranged", told)
+    return found
 
 
 def check_form_solutions(task: Objective, solutions: Sequence[Any], form: Form, data: Data, one_each: bool) -> None:

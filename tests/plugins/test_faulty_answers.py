@@ -117,6 +117,9 @@ FORMS = {
         "replace(given[0], beta=np.zeros((1, 7)))": r"shape \(1, 7\) as beta, a length of 40 is needed",
         "replace(given[0], intercept=None)": "returned NoneType as intercept, a number is needed",
         "replace(given[0], certificate=None)": "returned NoneType as certificate, a Certificate is needed",
+        "replace(given[0], coef=2.0 * given[0].coef)": "returned other coef than the form's, which is over",
+        "replace(given[0], intercept=given[0].intercept + 1.0)": "returned other intercept than the form's, which is ",
+        "given[0].coef.__imul__(2.0) is None or given[0]": "returned other coef than the form's, which is",
     },
 }
 
