@@ -25,6 +25,9 @@ from mdlearn.objectives.declaration.parameters_and_terms import declared_loss_fa
 FEATURES = "LinearFeatures or KernelFeatures"
 """What a form and the checks of it call features."""
 
+COMPARED_ROWS, ROUNDING_OF_FEATURES = 64, 1e-4
+"""Rows whose decision values by features of a foreign objective are held against those of the model; difference,
+relative to the largest, that is rounding, of float32 too."""
 JUDGED_VALUES = ("coef", "alpha", "intercept")
 """Values of a solution that its certificate is about; None counts as NaN, which later checks refuse."""
 
@@ -100,8 +103,33 @@ def check_form_solutions(task: Objective, solutions: Sequence[Any], form: Form, 
         if n != k:
             fault = f"led to {n} decision value{'s' * (n > 1)} {_form_for_classes(task, data)}, {k} {_are(k)} needed"
         fault = fault or _form_lengths_fault(solutions, place.width if place else data.X.shape[1], data.X.shape[0])
+        if not fault and own.features is not Objective.features and method != "arranged":
+            method, fault = "features", _features_of_rows_fault(solutions, form, data)
     if fault:
         raise faulty(task, "objective", method, fault)
+
+
+def _features_of_rows_fault(solutions: Sequence[Solution], form: Form, data: Data) -> Fault:
+    """Fault of explicit features that are not, row by row, what the model makes of the rows of X: some of them."""
+    features, m = form.features, data.X.shape[0]
+    if not isinstance(features, LinearFeatures) or features.n_rows != m:
+        return None
+    some = np.unique(np.linspace(0, m - 1, min(m, COMPARED_ROWS)).astype(np.intp))
+    rows, place = data.X.take(some), features.mapping()
+    rows = rows if place is None else place.checked(rows)
+    for one in solutions:
+        if one.coef is None or np.ndim(one.coef) != 1:
+            continue
+        certified, found = features.decision(one.coef)[some], rows.dot(one.coef)
+        off = np.abs(certified - found) - ROUNDING_OF_FEATURES * np.abs(certified).max(initial=0.0)
+        if off.max(initial=0.0) > 0:
+            i = int(off.argmax())
+            return (
+                f"returned features whose product with the coefficients is {float(certified[i]):.10g} for row "
+                f"{int(data.rows[some[i]])}, where the model has {float(found[i]):.10g}; features need to be the rows "
+                "of X, or those of a FeatureMap that are the same each time"
+            )
+    return None
 
 
 def n_decision_values(task: Objective, data: Data) -> int:

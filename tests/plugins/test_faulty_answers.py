@@ -222,6 +222,27 @@ def test_features_of_other_rows(add):
         mdlearn.fit("odd", X, Y[2])
 
 
+FEATURES_OF_OTHER_ROWS = {
+    "other order": "LinearFeatures(data.X.take(np.arange(40)[::-1]))",
+    "no map": "LinearFeatures(mdlearn.extend.DenseRows(data.X.block(slice(None)) / [1.0, 2.0, 3.0]))",
+}
+
+
+@pytest.mark.parametrize("case", FEATURES_OF_OTHER_ROWS)
+def test_features_that_are_not_those_of_the_model(add, case):
+    """The certificate was that of another problem than the one of the model's decision values."""
+    made = FEATURES_OF_OTHER_ROWS[case]
+    add(odd=f"def features(self, data, *given):\n    yield\n    return {made}")
+    with pytest.raises(FaultyPlugin, match=r"Odd\.features returned features whose product with the coefficients is "):
+        mdlearn.fit("odd", X, Y[2])
+
+
+def test_features_that_are_the_rows_of_x(add):
+    add(odd="def features(self, data, *given):\n    yield\n    return LinearFeatures(data.X)")
+    for rows in (X, X.astype(np.float32), 1e8 * X):
+        assert mdlearn.fit("odd", rows, Y[3]).certificate.parts
+
+
 def test_answers_are_looked_at_once(add, monkeypatch):
     """Later answers of one form are taken as they are."""
     add()
