@@ -25,9 +25,9 @@ from mdlearn.objectives.declaration.parameters_and_terms import declared_loss_fa
 FEATURES = "LinearFeatures or KernelFeatures"
 """What a form and the checks of it call features."""
 
-COMPARED_ROWS, ROUNDING_OF_FEATURES = 64, 1e-4
+COMPARED_ROWS, ROUNDING_OF_FEATURES = 64, 1e-6
 """Rows whose decision values by features of a foreign objective are held against those of the model; difference,
-relative to the largest, that is rounding, of float32 too."""
+relative to |x||w| and a hundred times the largest value, that is rounding, of float32 too."""
 JUDGED_VALUES = ("coef", "alpha", "intercept")
 """Values of a solution that its certificate is about; None counts as NaN, which later checks refuse."""
 
@@ -112,16 +112,18 @@ def check_form_solutions(task: Objective, solutions: Sequence[Any], form: Form, 
 def _features_of_rows_fault(solutions: Sequence[Solution], form: Form, data: Data) -> Fault:
     """Fault of explicit features that are not, row by row, what the model makes of the rows of X: some of them."""
     features, m = form.features, data.X.shape[0]
-    if not isinstance(features, LinearFeatures) or features.n_rows != m:
+    place = features.mapping()
+    if not isinstance(features, LinearFeatures) or features.n_rows != m or not (place is None or place.linear):
         return None
     some = np.unique(np.linspace(0, m - 1, min(m, COMPARED_ROWS)).astype(np.intp))
-    rows, place = data.X.take(some), features.mapping()
+    rows = data.X.take(some)
     rows = rows if place is None else place.checked(rows)
     for one in solutions:
         if one.coef is None or np.ndim(one.coef) != 1:
             continue
         certified, found = features.decision(one.coef)[some], rows.dot(one.coef)
-        off = np.abs(certified - found) - ROUNDING_OF_FEATURES * np.abs(certified).max(initial=0.0)
+        sizes = np.sqrt(rows.squares()) * float(np.linalg.norm(one.coef))
+        off = np.abs(certified - found) - ROUNDING_OF_FEATURES * (sizes + 100.0 * np.abs(certified).max(initial=0.0))
         if off.max(initial=0.0) > 0:
             i = int(off.argmax())
             return (
