@@ -57,14 +57,21 @@ took 0.34 to 0.73 of their time on a9a, 0.39 to 0.95 on usps and 0.33 to 0.96 on
 SINGLY_MADE_ROWS, LEAST_SINGLY_MADE_ROWS = 3000.0, 2000.0
 """The same where rows of the matrix are made one at a time. With 4,200 and 5,600 rows, gaps of 1e-3, decomposition took
 2.8 and 2 times as long as sweeps on mushroom at C = 1, 1.7 and 1.3 at C = 0.1; on a9a 1.25 and 0.86, 0.95 and 0.5."""
-LIGHT_VARIANCE, LIGHT_VARIANCE_ROWS, HEAVY_VARIANCE_ROWS, STEEP_VARIANCE = 20.0, 1750.0, 1000.0, 40.0
+LIGHT_VARIANCE, LIGHT_VARIANCE_ROWS, LIGHT_WIDE_ROWS = 20.0, 800.0, 1500.0
 """Weight kappa m of a variance over a Gaussian kernel up to which some directions are nearly all of it, and half of the
-rows from which decomposition beats what sweeps begin with: some products over few columns, and beyond that weight a
-factorisation of the whole matrix, where C k(x, x) is at most 1. From there to 6,000 rows, gaps of 1e-5 on nine real
-sets, C = 0.1, 1 and 10, it took 0.2 to 1.3 of their time, on usps at C = 10 up to twice as long. From 1.5 times the
-last on, rows become more in proportion to C k(x, x): of 2,310 to 3,500 rows it took 0.4 to 0.7 of their time at C = 30
-on six sets, at C = 100 on eight 0.5 to 4, and did not end within seven times as long on two of these. Six classes of
-satimage, gap 1e-4, C = 0.1 to 10, 2,200 to 4,435 rows: 0.18 to 0.5; ten of usps, 2,500 and 4,000 rows: 0.7."""
+rows from which decomposition beats what sweeps begin with, some products, over few columns and over more.
+
+Gaps of 1e-4, kappa m = 1 and 20, C = 0.1 to 100: over few columns 1,500 rows of four sets took 0.37 to 1.2 of the time
+of sweeps, 2,000 rows 0.34 to 0.83 but for one of 1.33, three to six classes of 1,800 to 3,000 rows 0.14 to 0.32; over
+more, 3,000 rows of a9a and usps 0.5 to 0.94, ten classes of usps 0.48 and 0.66, 2,500 rows of mnist 0.86 to 1.33."""
+HEAVY_VARIANCE_ROWS, STEEP_VARIANCE = 1000.0, 40.0
+"""The same beyond that weight, where sweeps begin with a factorisation of the whole matrix, if C k(x, x) is at most 1.
+
+From there to 6,000 rows, gaps of 1e-5 on nine real sets, C = 0.1, 1 and 10, it took 0.2 to 1.3 of their time, on usps
+at C = 10 up to twice as long. From 1.5 times the last on, rows become more in proportion to C k(x, x): of 2,310 to
+3,500 rows it took 0.4 to 0.7 of their time at C = 30 on six sets, at C = 100 on eight 0.5 to 4, and did not end within
+seven times as long on two of these. Six classes of satimage, gap 1e-4, C = 0.1 to 10, 2,200 to 4,435 rows: 0.18 to 0.5;
+ten of usps, 2,500 and 4,000 rows: 0.7."""
 NARROW_VARIANCE_ROWS = 750.0
 """Half of the rows beside a heavy variance over few columns, C k(x, x) up to the last number above.
 
@@ -221,7 +228,7 @@ def _rows_decomposition_pays(form: MarginForm, stiffness: float) -> float:
             growth = max(1.0, stiffness**0.1, stiffness / STEEP_VARIANCE)
             return min(0.5 * MATRIX_ROWS, HEAVY_VARIANCE_ROWS * growth)
         if column.kappa > 0:
-            return 0.5 * MATRIX_ROWS if wide else LIGHT_VARIANCE_ROWS
+            return LIGHT_WIDE_ROWS if wide else LIGHT_VARIANCE_ROWS
         if wide:
             rows, least = WIDE_ROWS, LEAST_WIDE_ROWS
             if features.rows.shape[1] <= SINGLE_ROW_LENGTH and not features.rows.sparse:

@@ -62,7 +62,7 @@ SINGLE_PRODUCT_GAP, FALLEN_TRULY, IDLE_PRODUCTS, IDLE_KEPT_PRODUCTS = 1e-5, 0.7,
 """Gap down to which products in single precision tell it, and how many of them in a row that do not close it to the
 share of the least so far say that they cannot: more where values are kept, and a product costs a twentieth of an exact
 one. With 3, 5,000 rows of a9a at C = 10 took 1.3 times as long."""
-FALLEN_DOUBT, SETTLED_GAP = 0.05, 1e-3
+FALLEN_DOUBT, DUE_PRODUCT_GAP = 0.05, 1e-3
 """Share of what the last product changed in the gap that the next one is expected to, and a gap at which multipliers
 have settled so far that a product is worth its price: one at 0.1 was followed by another in most fits."""
 
@@ -274,7 +274,7 @@ class VarianceRounds(DecompositionRounds):
         expected = FALLEN_DOUBT * self.doubt
         if self.exact is not None or self.gap + expected <= tol:
             return True
-        due = self.gap <= max(tol, min(expected, SETTLED_GAP))
+        due = self.gap <= max(tol, min(expected, DUE_PRODUCT_GAP))
         if not (self.single and due):
             return due
         coefficients = self.coefficients()
