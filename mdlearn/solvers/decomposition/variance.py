@@ -272,7 +272,8 @@ class VarianceRounds(DecompositionRounds):
     def measure(self, tol: float) -> Generator[None, None, bool]:
         """Find the gap by a product in single precision, unless that is sure to be in vain; whether it is known."""
         expected = FALLEN_DOUBT * self.doubt
-        if self.exact is not None or self.gap + expected <= tol:
+        # Over kept values a product costs far less than a report in vain.
+        if self.exact is not None or (not self.whole and self.gap + expected <= tol):
             return True
         due = self.gap <= max(tol, min(expected, DUE_PRODUCT_GAP))
         if not (self.single and due):

@@ -9,6 +9,7 @@ from decomposition_cases import data, make_small
 import mdlearn
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.numerics import pivoted_cholesky
+from mdlearn.solvers.decomposition import rounds, variance
 from mdlearn.solvers.decomposition.solver import DecompositionReporter
 from mdlearn.solvers.decomposition.variance import VarianceRounds
 
@@ -63,6 +64,23 @@ def test_decision_values_answer_to_the_last_product(weights, bias, monkeypatch):
     model = mdlearn.fit("ldm", X, y, solver="decomposition", tol=1e-6, **given)
     assert model.certificate.converged
     assert True in checked and False in checked
+
+
+@pytest.mark.parametrize("kept", [0, 8000])
+def test_a_report_is_asked_for_at_once_unless_values_are_kept(kept, monkeypatch):
+    """A product over kept values costs a twentieth of one in double precision: it says first whether that will do."""
+    X, y = data(m=700)
+    monkeypatch.setattr(rounds, "KEPT_VALUES_ROWS", kept)
+    monkeypatch.setattr(variance, "FALLEN_DOUBT", 0.0)  # nothing is expected of the next product
+    seen, report = [], DecompositionReporter.report
+
+    def reported(self):
+        seen.append(self.rounds.exact is not None)
+        return report(self)
+
+    monkeypatch.setattr(DecompositionReporter, "report", reported)
+    assert mdlearn.fit("ldm", X, y, kernel="rbf", solver="decomposition", tol=1e-4).certificate.converged
+    assert all(seen) if kept else not seen[-1]
 
 
 @pytest.mark.parametrize("C", [0.3, 3.0])
