@@ -100,8 +100,8 @@ def _engine_of_streamed_fit(stochastic: Solver | None, begun: StreamedProblem, p
         groups = [tuple(places)] if begun.call.multiclass == "joint" else [(j,) for j in places]
         n = form.size * len(groups[0])
         memory.require(32.0 * n * n, f"matrices of {n} coefficients", "use fewer columns")
-        state = ProximalState(**found) if found else ProximalState.first(form, groups)
-        return BlockProximal(form, groups, tol, state)
+        state = ProximalState.read(found) if found else ProximalState.first(form, groups)
+        return BlockProximal(form, groups, tol, state, passes.blocks.held)
     steps = NewtonState.read(found) if found else NewtonState.first(form)
     return BlockNewton(form, tol, steps, passes.blocks.held)
 

@@ -1,7 +1,5 @@
 """Refusals of row blocks name a way, and the way works; what is wrong with a source is told in a sentence."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -19,18 +17,6 @@ SIGNS = (NUMBERS > 0).astype(int)
 
 def cut(y):
     return [(X[i : i + 30], y[i : i + 30]) for i in range(0, 90, 30)]
-
-
-class Penalised(extend.Objective):
-    """A hinge of the power that is asked for, under a penalty."""
-
-    name = "penalised"
-    summary = "for tests"
-    formula = "see the class"
-    parameters: ClassVar = {"power": extend.Setting(1, "power", lambda name, value: value)}
-
-    def terms(self, params, total):
-        return extend.Terms(loss=(extend.HingeTerm(1.0, power=params["power"]),), penalty=0.1)
 
 
 class ByRow(LSVM):
@@ -73,8 +59,6 @@ REFUSED = {
     "scale": ("uldm", SIGNS, {"c_scaling": "max_diag"}, "give c_scaling=None$", {"c_scaling": None}),
     "singular": ("uldm", SIGNS, {"C": 0.0}, "give C > 0$", {"C": 0.1}),
     "levels": ("l3svm", SIGNS, {"n_levels": 2}, "give n_levels=1$", {"n_levels": 1}),
-    "penalty": (Penalised, SIGNS, {}, "squared hinges have one", {"power": 2}),
-    "penalty, all rows": (Penalised, SIGNS, {}, "needs X and y", ALL),
     "row terms": (ByRow, SIGNS, {}, "'by_row' needs X and y, not row blocks: its row_terms may need all rows", ALL),
     "form of a derived class": (OwnForm, SIGNS, {}, "it makes its form of all rows", ALL),
     "features": (

@@ -151,7 +151,6 @@ def test_weights_zero_are_no_norm():
 
 
 REFUSED = {
-    "a hinge": ((HingeTerm(1.0),), (NormTerm(1.0),), {}, "squared hinges have one"),
     "another number": (
         SQUARED_HINGE,
         (NormTerm([1.0, 2.0]),),

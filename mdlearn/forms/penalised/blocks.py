@@ -7,6 +7,8 @@ term reads. A multiplier s of v = K w stands for the tangent <s, v> - P*(s) of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,8 @@ EPSILON = float(np.finfo(np.float64).eps)
 MET_LIMIT = 1e-7
 """Distance from a limit, relative to the sizes of the terms of a sum, at which it is met."""
 
+DENSE_SHARE = 0.1
+"""Share of the entries of bent rows that are not 0 from which products of them are those of dense rows."""
 INFEASIBLE_PROGRAM = 2
 """Status of SciPy's `linprog` for limits of a penalised problem that contradict each other."""
 
@@ -136,7 +140,7 @@ class CoefficientBlocks:
         from scipy.sparse import csr_matrix, hstack, identity, kron, vstack
 
         (p, k), pieces, start = shape, [], 0
-        self.blocks: list[tuple[slice, Block, bool]] = []
+        self.blocks: list[tuple[slice, Any, bool]] = []
         given = [(term, d) for term in terms]
         if penalty.any():
             given.insert(0, (NormTerm(penalty), penalty.shape[0]))
@@ -150,6 +154,15 @@ class CoefficientBlocks:
             start += n * k
         self.K = vstack(pieces, format="csr") if pieces else csr_matrix((0, p * k))
         self.sizes = abs(self.K)
+
+    def extended(self, K: np.ndarray, block: Any) -> CoefficientBlocks:
+        """Return these terms and one more, a block of rows K of all coefficients."""
+        from scipy.sparse import csr_matrix, vstack
+
+        whole, start = copy(self), self.K.shape[0]
+        whole.K = vstack([self.K, csr_matrix(K)], format="csr")
+        whole.blocks, whole.sizes = [*self.blocks, (slice(start, start + K.shape[0]), block, False)], abs(whole.K)
+        return whole
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """K w."""
@@ -190,9 +203,14 @@ class CoefficientBlocks:
         for span, block, _ in self.blocks:
             diagonal[span], along[span] = block.bends(a[span], width[span])
             labels[span] = block.labels + span.start
-        B = self.K.multiply(np.sqrt(diagonal / width)[:, None]).tocsr()
-        places, size = (np.arange(a.shape[0]), labels), (a.shape[0], a.shape[0])
-        M = self.K.T @ csr_matrix((along / np.sqrt(width), places), shape=size)
+        bent, own = np.flatnonzero(diagonal), np.flatnonzero(along)
+        B = self.K[bent].multiply(np.sqrt(diagonal / width)[bent, None]).tocsr()
+        M = self.K[own].T @ csr_matrix(
+            ((along / np.sqrt(width))[own], (np.arange(own.shape[0]), labels[own])), shape=(own.shape[0], a.shape[0])
+        )
+        if B.nnz > DENSE_SHARE * B.shape[0] * B.shape[1]:
+            B = B.toarray()
+            return np.asarray(B.T @ B - (M @ M.T).toarray())
         return np.asarray((B.T @ B - M @ M.T).toarray())
 
     def bend(self, a: np.ndarray, width: np.ndarray, direction: np.ndarray) -> float:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from mdlearn.errors import FaultyProblem
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate, judge, proven_gap
 from mdlearn.streaming.sums.certificate import Candidate
+from mdlearn.streaming.sums.multipliers import ExactMultipliers, MultiplierSource
 from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 MOST_PASSES = 300
@@ -23,6 +24,13 @@ ROUNDING_OF_BOUNDS_OVER_BLOCKS = 1e-9
 """Height of a bound above an objective, relative to the larger of it and that at w = 0, that is rounding."""
 TOLERANCE_SHRINKAGE, LEAST_TOLERANCE = 1e-2, 1e-7
 """Factor of the tolerance of estimates after a certificate that fell short of them, and where that ends."""
+
+STEP, LINE, GATHER, DONE = 0, 1, 2, 3
+"""What a problem needs next: an evaluation, a look along its line, the rows near a kink, nothing."""
+HELD_BYTES, PER_COEFFICIENT = 16e6, 5
+"""Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
+SOURCE, EXACT = ("W", "P", "h", "dh"), ("block", "row", "beta")
+"""Parts of a source of multipliers, and of exact ones, as a file names them."""
 
 
 class BlockEngine(ABC):
@@ -135,6 +143,35 @@ class BlockEngineState:
         """Return the arrays of the state as a mapping, for a file."""
         found = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: values for name, values in found.items() if isinstance(values, np.ndarray)}
+
+
+@dataclass(eq=False)
+class SourcedState(BlockEngineState):
+    """State of a block engine whose bounds come from multipliers of rows: where those of the best ones are from."""
+
+    sources: list[MultiplierSource]  # one for every column
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the state, its `sources` included, as a mapping for a file."""
+        parts = {f"lower_{name}": np.array([getattr(one, name) for one in self.sources]) for name in SOURCE}
+        exact = [(j, one.exact) for j, one in enumerate(self.sources) if one.exact is not None]
+        return super().arrays() | parts | {f"{name} {j}": getattr(one, name) for j, one in exact for name in EXACT}
+
+    @classmethod
+    def read(cls, found: dict[str, np.ndarray]) -> Self:
+        """Make the state from the mapping that `arrays` returned."""
+        sources = []
+        for j, (W, P, h, dh) in enumerate(zip(*(found[f"lower_{name}"] for name in SOURCE), strict=True)):
+            exact = ExactMultipliers(*(found[f"{name} {j}"] for name in EXACT)) if f"beta {j}" in found else None
+            sources.append(MultiplierSource(W, P, float(h), float(dh), exact))
+        plain = {name: values for name, values in found.items() if " " not in name and not name.startswith("lower_")}
+        return cls(**plain, sources=sources)
+
+
+def rows_to_gather(form: StreamedForm, held: int | None) -> int:
+    """Return how many rows of each column a block engine may gather; `held`: as asked for, None: by memory."""
+    share = int(HELD_BYTES / (8.0 * form.size * len(form.columns)))
+    return max(share, PER_COEFFICIENT * form.size) if held is None else held
 
 
 class BlockStepEngine(BlockEngine):

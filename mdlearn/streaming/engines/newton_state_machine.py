@@ -30,7 +30,15 @@ from mdlearn.solvers.common.primal_dual import PrimalDualOnRows
 from mdlearn.solvers.interior_point.central_path import CentralPath
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram
-from mdlearn.streaming.engines.block_engine import BlockEngineState, BlockStepEngine
+from mdlearn.streaming.engines.block_engine import (
+    DONE,
+    GATHER,
+    LINE,
+    STEP,
+    BlockStepEngine,
+    SourcedState,
+    rows_to_gather,
+)
 from mdlearn.streaming.sums.certificate import (
     Candidate,
     bound_of_sums,
@@ -46,8 +54,6 @@ MOST_STEPS = 100
 COMPLEMENTARITY_END = 1e-13
 """Complementarity, relative to its largest, at which the path ends."""
 STALL_STEPS = 12
-STEP, LINE, GATHER, DONE = 0, 1, 2, 3
-"""What a column needs next: an evaluation, a look along its line, the rows near a kink, nothing."""
 TRIED_LENGTHS = np.sort(np.concatenate([np.arange(1, 16) / 16.0, 2.0 ** -np.arange(5, 15)]))
 ARMIJO, ROUNDING_OF_SLOPES = 1e-4, 1e-14
 ROUNDING_COST_SHARE = 0.5
@@ -73,10 +79,6 @@ LEAST_BAND = 1e-13
 UNBOUNDED_VALUE, VANISHED = 1e9, 1e-9
 """Value in units of that at w = 0, below which an objective without a ridge has no optimum; and of one that is not
 negative."""
-HELD_BYTES, PER_COEFFICIENT = 16e6, 5
-"""Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
-SOURCE, EXACT = ("W", "P", "h", "dh"), ("block", "row", "beta")
-"""Parts of a source of multipliers, and of exact ones, as a file names them."""
 Task = LinePass | PointPass | GatherPass
 
 
@@ -130,7 +132,7 @@ def minimise_kink_problem(
 
 
 @dataclass(eq=False)
-class NewtonState(BlockEngineState):
+class NewtonState(SourcedState):
     """State in the Newton state machine over row blocks, from pass to pass; every column is a problem.
 
     `h`, `before` (shape (p,)): half width at the end of the step, and at W; `value` is the objective with kinks rounded
@@ -143,7 +145,6 @@ class NewtonState(BlockEngineState):
     inside: np.ndarray  # shape (p,): margins near a kink when h last fell
     mode: np.ndarray  # shape (p,), int
     plain: np.ndarray  # shape (p,), bool: whether rows are no longer gathered
-    sources: list[MultiplierSource]  # where the multipliers of the best bounds are from
 
     @classmethod
     def first(cls, form: StreamedForm) -> NewtonState:
@@ -161,22 +162,6 @@ class NewtonState(BlockEngineState):
             sources=[MultiplierSource(w, w, width) for width in h],
         )
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the state, its `sources` included, as a mapping for a file."""
-        parts = {f"lower_{name}": np.array([getattr(one, name) for one in self.sources]) for name in SOURCE}
-        exact = [(j, one.exact) for j, one in enumerate(self.sources) if one.exact is not None]
-        return super().arrays() | parts | {f"{name} {j}": getattr(one, name) for j, one in exact for name in EXACT}
-
-    @classmethod
-    def read(cls, found: dict[str, np.ndarray]) -> NewtonState:
-        """Make the state from the mapping that `arrays` returned."""
-        sources = []
-        for j, (W, P, h, dh) in enumerate(zip(*(found[f"lower_{name}"] for name in SOURCE), strict=True)):
-            exact = ExactMultipliers(*(found[f"{name} {j}"] for name in EXACT)) if f"beta {j}" in found else None
-            sources.append(MultiplierSource(W, P, float(h), float(dh), exact))
-        plain = {name: values for name, values in found.items() if " " not in name and not name.startswith("lower_")}
-        return cls(**plain, sources=sources)
-
 
 class BlockNewton(BlockStepEngine):
     """State machine of Newton steps over row blocks: not those of the engine `newton`, over one column without kinks.
@@ -189,8 +174,7 @@ class BlockNewton(BlockStepEngine):
     def __init__(self, form: StreamedForm, tol: float, state: NewtonState, held: int | None = None) -> None:
         super().__init__(form, [(j,) for j in range(len(form.columns))], tol, state)
         self.R = form.punished
-        share = int(HELD_BYTES / (8.0 * form.size * len(form.columns)))
-        self.held = max(share, PER_COEFFICIENT * form.size) if held is None else held
+        self.held = rows_to_gather(form, held)
 
     def work(self) -> Task | None:
         state = self.state

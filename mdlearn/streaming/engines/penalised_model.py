@@ -22,15 +22,15 @@ from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
 from mdlearn.forms.penalised.blocks import CoefficientBlocks
 from mdlearn.numerics.cholesky import cholesky_shifted, cholesky_solve
 from mdlearn.numerics.line_search import line_minimum
+from mdlearn.streaming.sums.pass_sums import GatherPassRows
+from mdlearn.streaming.sums.streamed_form import StreamedColumn
 
 MOST_ENVELOPES, MOST_NEWTON_STEPS = 40, 50
 """Envelopes of one minimisation, and Newton steps for each of them."""
 MODEL_FIRST_WIDTH, MODEL_WIDTH_SHRINKAGE, MODEL_LEAST_WIDTH = 0.1, 0.2, 1e-8
 """Width of envelopes in units of what the quadratic allows: the first, how much closer the next are, the least."""
-MODEL_FIRST_HOLD, MODEL_HOLD_SHRINKAGE, MODEL_LEAST_HOLD = 1e-5, 0.1, 1e-12
+MODEL_FIRST_HOLD, MODEL_HOLD_SHRINKAGE, MODEL_LEAST_HOLD = 1e-3, 0.1, 1e-12
 """Share of the second derivatives by which coefficients are held near where they are, likewise."""
-FLAT_BEND_SHARE = 1e-8
-"""Second derivatives, relative to those of all rows, that are added to what holds coefficients."""
 MODEL_SLOPE_ROUNDING, MODEL_TERMS_ROUNDING = 1e-14, 1e-15
 """Slope, relative to the sizes of its terms, and gap of the terms, relative to the value, that are rounding."""
 MODEL_HOLD_ROUNDING = 1e-13
@@ -38,9 +38,9 @@ MODEL_HOLD_ROUNDING = 1e-13
 MODEL_STALLED_ENVELOPES = 3
 BARE_SLOPE_ROUNDING = 1e-11
 """Slope, relative to its terms without signs, that counts as rounding where it has to be 0."""
-MODEL_FALL_ROUNDING = 1e-18
-"""Promised fall, relative to the value, where Newton steps end."""
-MODEL_LINE_SHARE = 1e-3
+MODEL_FALL_ROUNDING, MODEL_LAST_STEPS = 1e-14, 3
+"""Promised fall, relative to the value, that no line search can see, and whole steps that are taken then."""
+MODEL_LINE_SHARE = 0.1
 """Share of the first derivative that may be left along a step."""
 
 
@@ -53,12 +53,54 @@ class PenalisedModel:
     G: np.ndarray  # shape (n k,)
     H: np.ndarray  # shape (n k, n k)
     v: np.ndarray  # shape (n k,)
-    scale: np.ndarray  # shape (n k,): usual second derivatives, which hold coefficients where H has none
+    scale: np.ndarray  # shape (n k,): usual second derivatives of coefficients without a ridge, which are held by them
 
     def at(self, w: np.ndarray) -> float:
         """Value of the model, but for limits."""
         d = w - self.v
         return self.value + float(self.G @ d) + 0.5 * float(d @ (self.H @ d)) + self.blocks.value(self.blocks.dot(w))
+
+
+class HingeBlocks:
+    """Hinge blocks of a penalised model, of rows: lines of slopes `low` and `high` on either side of a kink of v."""
+
+    typical = 0.0
+
+    def __init__(self, low: np.ndarray, high: np.ndarray, kinks: np.ndarray) -> None:
+        self.low, self.high, self.kinks, self.labels = low, high, kinks, np.arange(kinks.shape[0])
+
+    def value(self, v: np.ndarray) -> float:
+        """Sum of the hinges."""
+        away = v - self.kinks
+        return float(np.maximum(self.low * away, self.high * away).sum())
+
+    def multipliers(self, a: np.ndarray, width: np.ndarray) -> np.ndarray:
+        """Multipliers of the envelope of this width, where a = multipliers so far + v / width."""
+        return np.clip(a - self.kinks / width, self.low, self.high)
+
+    def feasible(self, s: np.ndarray) -> np.ndarray:
+        """Multipliers within the slopes."""
+        return np.clip(s, self.low, self.high)
+
+    def conjugate(self, s: np.ndarray) -> float:
+        """P*(s)."""
+        return float(self.kinks @ s)
+
+    def excess(self, s: np.ndarray) -> float:
+        """Factor by which multipliers are beyond the slopes; infinite where one has the wrong sign."""
+        most = np.where(s > 0, self.high, -self.low)
+        if (most[s != 0] == 0).any():
+            return np.inf
+        return float(np.max(np.abs(s) / np.where(most > 0, most, 1.0), initial=0.0))
+
+    def free(self, s: np.ndarray) -> np.ndarray:
+        """Multipliers between the slopes: those of rows on the kink."""
+        return (s > self.low) & (s < self.high)
+
+    def bends(self, a: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Derivative of the multipliers by a: a diagonal."""
+        ahead = a - self.kinks / width
+        return ((ahead > self.low) & (ahead < self.high)).astype(float), np.zeros(a.shape)
 
 
 def stacked_columns(each: Sequence[np.ndarray]) -> np.ndarray:
@@ -72,6 +114,26 @@ def stacked_columns(each: Sequence[np.ndarray]) -> np.ndarray:
     return whole
 
 
+def blocks_of_rows(
+    blocks: CoefficientBlocks, one: StreamedColumn, rows: GatherPassRows, w: np.ndarray, h: float, i: int, k: int
+) -> tuple[CoefficientBlocks, np.ndarray]:
+    """Add the hinges of gathered rows of column i of k to terms of the coefficients, with multipliers to begin with.
+
+    These are the slopes at coefficients w of the column, with kinks rounded on a half width h.
+    """
+    X = rows.X if one.level is not None else rows.y[:, None] * rows.X
+    terms, (n, size) = one.column.terms, X.shape
+    weight, shift = rows.by_row if rows.by_row is not None else (np.ones((len(terms), n)), np.zeros((len(terms), n)))
+    caps = weight * rows.counts * np.array([[term.weight] for term in terms])
+    kinks = shift + np.array([[term.threshold] for term in terms]) + (rows.labels if one.level is not None else 0.0)
+    sides = one.column.sides[:, None]
+    low, high = np.where(sides > 0, -caps, 0.0), np.where(sides > 0, 0.0, caps)
+    K = np.zeros((len(terms) * n, size * k))
+    K[:, i::k] = np.tile(X, (len(terms), 1))
+    first = low + caps * np.clip((X @ w - kinks + h) * (0.5 / h), 0.0, 1.0)
+    return blocks.extended(K, HingeBlocks(low.ravel(), high.ravel(), kinks.ravel())), first.ravel()
+
+
 def minimise_penalised_model(
     model: PenalisedModel, s: np.ndarray
 ) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
@@ -81,7 +143,7 @@ def minimise_penalised_model(
     are beyond float64.
     """
     blocks, w = model.blocks, model.v
-    bends = np.diagonal(model.H) + FLAT_BEND_SHARE * model.scale
+    bends = np.diagonal(model.H) + model.scale
     bends = np.where(bends > 0, bends, bends.max(initial=0.0) or 1.0)
     spans = blocks.spans(1.0 / bends)
     width, hold, best, found, stalled = MODEL_FIRST_WIDTH, MODEL_FIRST_HOLD, math.inf, (w, s), 0
@@ -92,10 +154,10 @@ def minimise_penalised_model(
         Kv, value = blocks.dot(v), model.at(v)
         # Of the terms and their multipliers, and of what has held the coefficients.
         left = (blocks.value(Kv) + blocks.conjugate(s) - float(s @ Kv)) / (abs(value) or 1.0)
-        slopes = np.abs(model.G) + blocks.sizes.T @ np.abs(s)
+        slopes = np.abs(model.G) + np.abs(model.H @ (w - model.v)) + blocks.sizes.T @ np.abs(s)
         pulled = float(np.max(hold * bends * np.abs(w - last) / np.maximum(slopes, 1e-300)))
         rest = max(left / MODEL_TERMS_ROUNDING, pulled / MODEL_HOLD_ROUNDING)
-        if rest < best:
+        if rest <= best:
             found = v, s
         if rest <= 1.0 or not blocks.K.shape[0]:
             break
@@ -115,7 +177,7 @@ def _minimise_envelopes(
 ) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
     """Newton steps on the envelopes about multipliers; return coefficients, and the multipliers there."""
     blocks, anchor, H = model.blocks, w, model.H
-    least = MODEL_FALL_ROUNDING * abs(model.value)
+    least, last = MODEL_FALL_ROUNDING * abs(model.value), MODEL_LAST_STEPS
     for _ in range(MOST_NEWTON_STEPS):
         a = s + blocks.dot(w) / width
         m = blocks.multipliers(a, width)
@@ -135,12 +197,13 @@ def _minimise_envelopes(
             there = blocks.multipliers(a + t * V, width)
             return t * square + float((there - m) @ (width * V)), square + blocks.bend(a + t * V, width, V)
 
-        length = line_minimum(start, along, MODEL_LINE_SHARE)
+        length = 1.0 if -start <= least else line_minimum(start, along, MODEL_LINE_SHARE)
         moved = w + length * step
         if not math.isfinite(length) or np.array_equal(moved, w):
             break
         w = moved
-        if -start <= least:
+        last -= -start <= least
+        if not last:
             break
         yield
     return w, blocks.multipliers(s + blocks.dot(w) / width, width)

@@ -2,9 +2,12 @@
 
 A pass gives value, gradient and Hessian of every column. The next step is the minimiser of the quadratic model with
 the terms of the coefficients themselves, found in memory; it is halved until the objective falls as the model lets it.
-Hinges are rounded off on a half width h, which falls once a step promises less than what the rounding costs. The
-tangents of the losses, the variance and the ridge make another model, which lies below the objective everywhere: its
-minimum is the bound.
+The tangents of the losses, the variance and the ridge make another model, which lies below the objective everywhere:
+its minimum is the bound.
+
+Hinges are rounded off on a half width h, which falls once a step promises less than what the rounding costs. Where no
+more rows are near a kink than may be held in memory, a pass gathers them: their hinges become terms of the model, all
+other rows stay on their side, and the model is minimised exactly.
 """
 
 from __future__ import annotations
@@ -21,17 +24,18 @@ from mdlearn.data.row_blocks.summary import Summary, SummarySums
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.penalised.blocks import CoefficientBlocks
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.streaming.engines.block_engine import BlockEngineState, BlockStepEngine
+from mdlearn.streaming.engines.block_engine import DONE, GATHER, STEP, BlockStepEngine, SourcedState, rows_to_gather
 from mdlearn.streaming.engines.penalised_model import (
     PenalisedModel,
     QuadraticSpectrum,
+    blocks_of_rows,
     minimise_penalised_model,
     stacked_columns,
 )
 from mdlearn.streaming.sums.certificate import Candidate, loss_tangent_of_sums, objective_of_sums, tangent_of_sums
-from mdlearn.streaming.sums.multipliers import MOVED, MultiplierSource
-from mdlearn.streaming.sums.pass_sums import PointPass, column_pass_sums
-from mdlearn.streaming.sums.streamed_form import StreamedForm
+from mdlearn.streaming.sums.multipliers import MOVED, ExactMultipliers, MultiplierSource
+from mdlearn.streaming.sums.pass_sums import GatherPass, GatherPassRows, PointPass, column_pass_sums
+from mdlearn.streaming.sums.streamed_form import KINK_REACH, StreamedForm
 
 FLOAT64_UNIT = float(np.finfo(np.float64).eps)
 ROUNDING_OF_VALUES = 1e-14
@@ -41,25 +45,26 @@ STALL_STEPS, KINKED_STALL_STEPS = 4, 8
 """Steps without progress after which rounding is taken to be reached; of columns with kinks."""
 UNBOUNDED_VALUE = 1e6
 """Value in units of that at w = 0, below which an objective that nothing bounds has no optimum."""
-PROXIMAL_COST_SHARE, KINK_SHRINKAGE = 0.5, 0.1
+PROXIMAL_COST_SHARE, KINK_SHRINKAGE = 0.5, 0.2
 """Share of what rounding costs below which a promised gain says that h has to fall, and its factor then."""
 PROXIMAL_LEAST_BAND = 1e-13
 """h at which the rounding of margins of size 1 shows."""
 
+FRUITLESS_GATHERS = 3
+"""Solutions over gathered rows without progress after which kinks are rounded again, on a smaller h."""
+
 
 @dataclass(eq=False)
-class ProximalState(BlockEngineState):
+class ProximalState(SourcedState):
     """State in the proximal state machine, from pass to pass; `value` is the objective with kinks rounded by `h`."""
 
     square: np.ndarray  # shape (n, n): sum_i c_i x'_i x'_i; NaN before it is known
     fall: np.ndarray  # shape (q,): what the model says of the whole step; NaN before the first one
-    done: np.ndarray  # shape (q,), int
+    mode: np.ndarray  # shape (q,), int: what a problem needs next
     h: np.ndarray  # shape (q,): half width of rounded kinks
     s: np.ndarray  # shape (q, r): multipliers of the coefficient terms
-    lower_W: np.ndarray  # shape (p, n): where the multipliers of the best bounds are from: slopes there,
-    lower_P: np.ndarray  # shape (p, n): moved along the second derivatives by this
-    lower_h: np.ndarray  # shape (q,)
-    lower_s: np.ndarray  # shape (q, r)
+    sourced_s: np.ndarray  # shape (q, r): those of the best bounds, beside `sources`
+    tried: np.ndarray  # shape (q,): h when rows were gathered last
 
     @classmethod
     def first(cls, form: StreamedForm, groups: Sequence[tuple[int, ...]]) -> ProximalState:
@@ -74,13 +79,12 @@ class ProximalState(BlockEngineState):
             **found,
             square=np.full((form.size, form.size), math.nan),
             fall=np.full(q, math.nan),
-            done=np.zeros(q, dtype=np.int64),
+            mode=np.zeros(q, dtype=np.int64),
             h=h,
             s=np.zeros((q, blocks.K.shape[0])),
-            lower_W=found["W"].copy(),
-            lower_P=found["P"].copy(),
-            lower_h=h.copy(),
-            lower_s=np.zeros((q, blocks.K.shape[0])),
+            sourced_s=np.zeros((q, blocks.K.shape[0])),
+            tried=np.full(q, math.inf),
+            sources=[MultiplierSource(w, np.zeros_like(w), float(h.max())) for w in found["W"]],
         )
 
 
@@ -104,46 +108,68 @@ class BlockProximal(BlockStepEngine):
 
     state: ProximalState  # where to begin; it is written to
 
-    def __init__(self, form: StreamedForm, groups: Sequence[tuple[int, ...]], tol: float, state: ProximalState) -> None:
+    def __init__(
+        self,
+        form: StreamedForm,
+        groups: Sequence[tuple[int, ...]],
+        tol: float,
+        state: ProximalState,
+        held: int | None = None,
+    ) -> None:
         super().__init__(form, groups, tol, state)
+        self.held = rows_to_gather(form, held)
         self.blocks: CoefficientBlocks = form.coefficient_blocks(len(groups[0]))
         self.blocks.check_consistent()
-        self.spectra: dict[int, QuadraticSpectrum] = {}
+        self.spectra: dict[tuple[int, bool], QuadraticSpectrum] = {}
 
-    def work(self) -> PointPass | None:
-        """Evaluate all problems that are not done; the first pass finds the variance's matrix as well."""
-        state, todo = self.state, [t for t in range(len(self.groups)) if not self.state.done[t]]
-        if not todo:
-            return None
-        places = tuple(j for t in todo for j in self.groups[t])
-        each = np.concatenate([np.full(len(self.groups[t]), state.length[t]) for t in todo])
-        W = state.W[list(places)] + each[:, None] * state.P[list(places)]
-        h = np.concatenate([np.full(len(self.groups[t]), state.h[t]) for t in todo])
-        # Only multipliers that have moved by the whole step meet the conditions of coefficients without a ridge.
-        moved = {j: MultiplierSource(state.W[j], state.P[j], float(h[i])) for i, j in enumerate(places)}
-        sources = moved if self.form.ridge == 0 and not np.isnan(state.square[0, 0]) else {}
-        return PointPass(self.form, places, W, h, sources, squared=bool(np.isnan(state.square[0, 0])))
+    def work(self) -> PointPass | GatherPass | None:
+        """Evaluate all problems that take a step; then gather rows of others. The first pass finds the square too."""
+        state = self.state
+        for mode in (STEP, GATHER):
+            todo = np.flatnonzero(state.mode == mode).tolist()
+            if not todo:
+                continue
+            places = tuple(j for t in todo for j in self.groups[t])
+            length, h = (np.repeat(one[todo], [len(self.groups[t]) for t in todo]) for one in (state.length, state.h))
+            W, P = state.W[list(places)], state.P[list(places)]
+            if mode == GATHER:
+                return GatherPass(self.form, places, W, KINK_REACH * h)
+            # Only multipliers that have moved by the whole step meet the conditions of coefficients without a ridge.
+            first = bool(np.isnan(state.square[0, 0]))
+            moved = (
+                {}
+                if first or self.form.ridge > 0
+                else {
+                    j: MultiplierSource(state.W[j].copy(), state.P[j].copy(), float(h[i])) for i, j in enumerate(places)
+                }
+            )
+            return PointPass(self.form, places, W + length[:, None] * P, h, moved, squared=first)
+        return None
 
-    def take(self, work: PointPass, sums: SummarySums) -> Generator[None, None, None]:
+    def take(self, work: PointPass | GatherPass, sums: SummarySums) -> Generator[None, None, None]:
         self.state.square = sums.pop("square", self.state.square)
         for t, group in enumerate(self.groups):
             if set(group) <= set(work.places):
                 at = [work.places.index(j) for j in group]
+                mine = [column_pass_sums(sums, i) for i in at]
+                gathered = isinstance(work, GatherPass)
+                near = [sums[f"near {i}"] for i in at] if gathered else []
                 try:
-                    yield from self._arrive(t, work.W[at], [column_pass_sums(sums, i) for i in at])
+                    yield from self._solve(t, work.W[at], mine, near) if gathered else self._arrive(t, work.W[at], mine)
                 except NotPositiveDefinite:  # numbers beyond float64: the best point so far is the answer
-                    self.state.done[t] = 1
+                    self.state.mode[t] = DONE
 
     def _arrive(self, t: int, W: np.ndarray, sums: Sequence[Mapping[str, np.ndarray]]) -> Generator[None, None, None]:
         """Judge the point that a step has led to, and plan the next."""
         state, group = self.state, list(self.groups[t])
         here = self._at(t, W, sums)
         if MOVED + "bound" in sums[0]:
-            self._note_bound(t, state.W[group], state.P[group], [state.s[t]], sums, MOVED)
+            sources = [MultiplierSource(state.W[j].copy(), state.P[j].copy(), float(state.h[t])) for j in group]
+            self._note_bound(t, sources, [state.s[t]], sums, MOVED)
         most = state.value[t] + ARMIJO * state.length[t] * state.fall[t] + ROUNDING_OF_VALUES * abs(state.value[t])
         if not (np.isnan(most) or here.rounded <= most):
             state.length[t] *= 0.5
-            state.done[t] = state.length[t] < SHORTEST_STEP
+            state.mode[t] = DONE if state.length[t] < SHORTEST_STEP else STEP
             return
         better = here.value < state.best[t] * (1.0 - 1e-12 * math.copysign(1.0, state.best[t]))
         if here.value < state.best[t]:
@@ -152,7 +178,8 @@ class BlockProximal(BlockStepEngine):
         model = PenalisedModel(self.blocks, here.smooth, here.G, H, W.T.ravel(), self._scale(t))
         v, s = yield from minimise_penalised_model(model, state.s[t])
         fall = min(model.at(v) - here.rounded, 0.0)
-        self._note_bound(t, W, np.zeros_like(W), [s, state.s[t]], sums)
+        sources = [MultiplierSource(w, np.zeros_like(w), float(state.h[t])) for w in W]
+        self._note_bound(t, sources, [s, state.s[t]], sums)
         if here.value < -UNBOUNDED_VALUE * abs(self.zero(t)[0]) and math.isinf(state.lower[t]):
             raise ValueError(
                 "there is no optimum on these row blocks: the loss falls by more than the penalty grows; give the "
@@ -160,39 +187,93 @@ class BlockProximal(BlockStepEngine):
             )
         kinked = self._kinked(t)
         smallest = PROXIMAL_LEAST_BAND * max(self.form.columns[j].unit for j in group)
-        state.done[t] = self.ended(t, onward=better or (kinked and state.h[t] > smallest))
-        if state.done[t]:
+        if self.ended(t, onward=better or (kinked and state.h[t] > smallest)):
+            state.mode[t] = DONE
             return
-        state.length[t], state.value[t], state.fall[t] = 1.0, here.rounded, fall
-        if kinked and -fall <= PROXIMAL_COST_SHARE * here.cost:
+        state.length[t], state.value[t], state.fall[t], state.s[t] = 1.0, here.rounded, fall, s
+        settled = kinked and (-fall <= PROXIMAL_COST_SHARE * here.cost or not W.any())
+        if settled and max(float(one["inside"]) for one in sums) <= self.held and self._gathers(t):
+            state.mode[t], state.tried[t], state.W[group], state.P[group] = GATHER, state.h[t], W, 0.0
+            return
+        if settled:
             h = KINK_SHRINKAGE * state.h[t]
             ahead = replace(model, G=model.G - (h - state.h[t]) * here.drift)
-            v, s = yield from minimise_penalised_model(ahead, s)
+            v, state.s[t] = yield from minimise_penalised_model(ahead, s)
             state.h[t], state.value[t], state.fall[t] = h, math.nan, math.nan
-        state.W[group], state.P[group], state.s[t] = W, v.reshape(W.T.shape).T - W, s
+        state.W[group], state.P[group] = W, v.reshape(W.T.shape).T - W
+
+    def _gathers(self, t: int) -> bool:
+        """Whether rows near a kink may be gathered: all losses are hinges, and h has fallen since the last time."""
+        terms = [term for j in self.groups[t] for term in self.form.columns[j].column.terms]
+        return all(term.kind == "hinge" for term in terms) and bool(self.state.h[t] < self.state.tried[t])
+
+    def _solve(
+        self, t: int, W: np.ndarray, sums: Sequence[Mapping[str, np.ndarray]], near: Sequence[GatherPassRows]
+    ) -> Generator[None, None, None]:
+        """Judge a point, and solve the problem over the rows that are near a kink there, the others on their side."""
+        state, group, form = self.state, list(self.groups[t]), self.form
+        w, k = W.T.ravel(), len(near)
+        terms = self.blocks.value(self.blocks.dot(w)) if self.blocks.meets_limits(w, FLOAT64_UNIT) else math.inf
+        value = terms + sum(objective_of_sums(form, j, x, mine) for j, x, mine in zip(group, W, sums))
+        if value < state.best[t]:
+            state.best[t], state.best_W[group] = value, W
+        if self.ended(t, onward=False):
+            state.mode[t] = DONE
+            return
+        if state.stalled[t] >= FRUITLESS_GATHERS:  # too many rows change sides: go on rounding
+            state.mode[t], state.stalled[t], state.length[t] = STEP, 0, 0.0
+            state.h[t] *= KINK_SHRINKAGE
+            state.W[group], state.value[t], state.fall[t] = state.best_W[group], math.nan, math.nan
+            return
+        blocks, first, G, Q, base = self.blocks, [state.s[t]], np.empty(W.T.shape), [], 0.0
+        for i, (j, mine, rows) in enumerate(zip(group, sums, near)):
+            one = form.columns[j]
+            Q.append(np.array(mine["spread"]))
+            Q[i][np.diag_indices_from(Q[i])] += form.punished
+            fixed = mine["element"] + one.column.mean * one.centre
+            G[:, i] = Q[i] @ W[i] - fixed
+            base += float(mine["bound"]) + one.column.mean * (one.level or 0.0) + 0.5 * float(W[i] @ (G[:, i] - fixed))
+            blocks, s = blocks_of_rows(blocks, one, rows, W[i], float(state.h[t]), i, k)
+            first.append(s)
+        model = PenalisedModel(blocks, base, G.ravel(), stacked_columns(Q), w, self._scale(t))
+        v, s = yield from minimise_penalised_model(model, np.concatenate(first))
+        floor = -math.inf if form.columns[0].column.mean > 0 else self.zero(t)[1]
+        lower = self._spectrum(t, False).bound(blocks, base, model.G, w, s, floor)
+        state.s[t] = s[: state.s.shape[1]]
+        if lower > state.lower[t]:
+            start = state.s.shape[1]
+            state.lower[t], state.sourced_s[t] = lower, state.s[t]
+            for i, (j, rows) in enumerate(zip(group, near)):
+                count = len(form.columns[j].column.terms), rows.y.shape[0]
+                own = s[start : start + count[0] * count[1]].reshape(count)
+                start += own.size
+                exact = ExactMultipliers(rows.block, rows.row, -form.columns[j].column.sides[:, None] * own)
+                step = v.reshape(W.T.shape).T[i] - W[i]
+                state.sources[j] = MultiplierSource(W[i].copy(), step, float(state.h[t]), exact=exact)
+        state.W[group] = v.reshape(W.T.shape).T
+        if self.meets(t):  # the bound alone, of the best point so far
+            state.mode[t] = DONE
 
     def _note_bound(
         self,
         t: int,
-        W: np.ndarray,
-        P: np.ndarray,
+        sources: Sequence[MultiplierSource],
         multipliers: Sequence[np.ndarray],
         sums: Sequence[Mapping[str, np.ndarray]],
         which: str = "",
     ) -> None:
         """Keep the best bound, and where its multipliers are from."""
-        state, group = self.state, list(self.groups[t])
-        if t not in self.spectra:
-            self.spectra[t] = self._spectrum(t, state.square)
-        lower, s = self._bound(t, self.spectra[t], W + P, multipliers, sums, which)
+        state, W = self.state, np.array([one.W + one.P for one in sources])
+        lower, s = self._bound(t, self._spectrum(t, self.form.sided(self.groups[t][0])), W, multipliers, sums, which)
         if lower > state.lower[t]:
-            state.lower[t], state.lower_h[t], state.lower_s[t] = lower, state.h[t], s
-            state.lower_W[group], state.lower_P[group] = W, P
+            state.lower[t], state.sourced_s[t] = lower, s
+            for j, one in zip(self.groups[t], sources):
+                state.sources[j] = one
 
     def resume(self, t: int, lower: float) -> None:
         """Begin anew at the best point."""
         state, group = self.state, list(self.groups[t])
-        state.done[t], state.lower[t] = 0, lower
+        state.mode[t], state.lower[t] = STEP, lower
         state.length[t], state.value[t], state.fall[t] = 0.0, math.nan, math.nan
         state.W[group] = state.best_W[group]
 
@@ -215,19 +296,20 @@ class BlockProximal(BlockStepEngine):
         W = state.best_W.copy()
         for group in map(list, self.groups):
             W[group] = self._within(W[group], summary.dtype)
-        places = tuple(range(W.shape[0]))
-        widths = np.empty(len(places))
-        for t, group in enumerate(map(list, self.groups)):
-            widths[group] = state.lower_h[t]
-        sources = {j: MultiplierSource(state.lower_W[j], state.lower_P[j], widths[j]) for j in places}
+        places, sources = tuple(range(W.shape[0])), dict(enumerate(state.sources))
+        widths = np.array([one.h for one in state.sources])
         sums = yield from blocks.fold(PointPass(form, places, W, widths, sources, squared=True), summary, proof=True)
         square = sums.pop("square")
         for t, group in enumerate(map(list, self.groups)):
             mine = [column_pass_sums(sums, j) for j in group]
             value = self._at(t, W[group], mine, float(np.finfo(summary.dtype).eps)).value
-            spectrum, s = self._spectrum(t, square), [state.lower_s[t], state.s[t]]
+            spectrum, s = (
+                self._new_spectrum(t, square, self.form.sided(self.groups[t][0])),
+                [state.sourced_s[t], state.s[t]],
+            )
+            moved = np.array([state.sources[j].W + state.sources[j].P for j in group])
             lower = max(
-                self._bound(t, spectrum, (state.lower_W + state.lower_P)[group], s, mine, MOVED)[0],
+                self._bound(t, spectrum, moved, s, mine, MOVED)[0],
                 self._bound(t, spectrum, W[group], s, mine)[0],
             )
             found.append([(value, lower, W[group])])
@@ -278,7 +360,13 @@ class BlockProximal(BlockStepEngine):
         found = [(spectrum.bound(self.blocks, value, G, W.T.ravel(), s, floor), s) for s in multipliers]
         return max(found, key=lambda one: one[0])
 
-    def _spectrum(self, t: int, square: np.ndarray) -> QuadraticSpectrum:
+    def _spectrum(self, t: int, balanced: bool) -> QuadraticSpectrum:
+        """Spectrum of a problem; `balanced`: whether multipliers of rows that meet a condition hold a free bias."""
+        if (t, balanced) not in self.spectra:
+            self.spectra[t, balanced] = self._new_spectrum(t, self.state.square, balanced)
+        return self.spectra[t, balanced]
+
+    def _new_spectrum(self, t: int, square: np.ndarray, balanced: bool) -> QuadraticSpectrum:
         columns, total = [self.form.columns[j] for j in self.groups[t]], self.form.columns[0].column.total
         masses = []
         for one in columns:
@@ -287,9 +375,7 @@ class BlockProximal(BlockStepEngine):
                 one.column.mean + sum(float(own.sum()) * min(term.weight, term.steepest) for term, own in each)
             )
         sizes = np.multiply.outer(np.sqrt(np.diagonal(square) / total), masses).ravel()
-        return QuadraticSpectrum(
-            [self._hessian(j, square) for j in self.groups[t]], sizes, self.form.sided(self.groups[t][0])
-        )
+        return QuadraticSpectrum([self._hessian(j, square) for j in self.groups[t]], sizes, balanced)
 
     def _hessian(self, j: int, square: np.ndarray, whole: np.ndarray | None = None) -> np.ndarray:
         """Hessian of variance and ridge of a column, and of its losses where `whole` has them."""
@@ -301,13 +387,13 @@ class BlockProximal(BlockStepEngine):
         return H
 
     def _scale(self, t: int) -> np.ndarray:
-        """Second derivatives of the coefficients, shape (n k,), if all rows were on a kink or were bent most."""
-        columns, found = [self.form.columns[j] for j in self.groups[t]], []
+        """Second derivatives of coefficients without a ridge, shape (n k,), if all rows were on a kink or bent most."""
+        columns, found, loose = [self.form.columns[j] for j in self.groups[t]], [], self.form.punished == 0
         for one in columns:
             each = zip(one.column.terms, one.term_masses)
             bend = sum(
                 float(mass.sum()) * (term.weight / self.state.h[t] if term.kind == "hinge" else term.steepest)
                 for term, mass in each
             )
-            found.append(np.diagonal(self.state.square) * (one.column.kappa + bend / one.column.total))
+            found.append(np.diagonal(self.state.square) * (one.column.kappa + bend / one.column.total) * loose)
         return np.array(found).T.ravel()

@@ -45,10 +45,9 @@ def streamed_form_refusal(terms: Terms) -> str:
     kinds = {term.kind for term in terms.loss if term.weight > 0}
     if "constraint" in kinds:
         return "a loss of infinite weight is a constraint of every single row; give it a finite weight"
-    if "hinge" in kinds and (terms.penalty > 0 or _acting(terms)):
-        return "a hinge loss beside terms of the coefficients has no engine there; squared hinges have one"
-    if "hinge" in kinds and (terms.ridge == 0 or len(kinds) > 1):
-        return "a hinge loss needs the squared norm, and no other loss, beside it"
+    penalised = terms.penalty > 0 or _acting(terms)
+    if "hinge" in kinds and not penalised and (terms.ridge == 0 or len(kinds) > 1):
+        return "a hinge loss needs the squared norm, and no other loss, beside it, or a NormTerm; give it one"
     return ""
 
 
