@@ -166,7 +166,7 @@ def test_bounds_of_models(k, rank):
     model = PenalisedModel(blocks, 0.0, G, whole, v, np.ones(8 * k))
     w, s = finished(minimise_penalised_model(model, np.zeros(8 * k)))
     floor = -0.5 * float(G @ np.linalg.lstsq(whole, G, rcond=None)[0])
-    lower = QuadraticSpectrum(list(H), np.ones(8 * k), False).bound(blocks, 0.0, G, v, s, floor)
+    lower = QuadraticSpectrum(list(H), np.ones(8 * k), False).bound(blocks, 0.0, G, v, s, floor)[0]
     least = model.at(w)
     assert lower <= least + 1e-9 * abs(least) and least - lower <= 1e-9 * max(abs(least), 1.0)
     for _ in range(200):

@@ -244,12 +244,12 @@ class QuadraticSpectrum:
         v: np.ndarray,
         s: np.ndarray,
         floor: float,
-    ) -> float:
+    ) -> tuple[float, np.ndarray]:
         """Lower bound of a penalised objective that is above a quadratic model about v but for its coefficient terms.
 
         `value`, `G`: the model there, and its slope; `s`: multipliers of the terms; `floor`: losses are nowhere below.
         Where coefficients have neither ridge nor variance, s is moved to where the model has no slope, and shortened to
-        what is allowed, which mixes it with the floor.
+        what is allowed, which mixes it with the floor; such multipliers are returned as well.
         """
         share = 1.0
         s = blocks.feasible(s)
@@ -269,10 +269,11 @@ class QuadraticSpectrum:
             spent += 0.5 * float((own[held] ** 2 / values[held]).sum())
             loose = np.abs(U.T[~held])
             if (np.abs(own[~held]) > BARE_SLOPE_ROUNDING * (loose @ self.sizes[j :: self.k])).any():
-                return -math.inf
+                return -math.inf, s
             # What rounding left of slopes that are to be 0 counts as often as coefficients differ from 0.
             left += 2.0 * float(np.abs(own[~held]) @ np.abs(U.T[~held] @ v[j :: self.k]))
         Kv, conjugate = blocks.dot(v), blocks.conjugate(s)
         sizes = abs(value) + abs(conjugate) + spent + float(np.abs(s) @ np.abs(Kv)) + float(np.abs(q) @ np.abs(v))
         whole = value + float(s @ Kv) - conjugate - spent - left
-        return share * whole + ((1.0 - share) * floor if share < 1.0 else 0.0) - ROUNDINGS_HERE * UNIT * sizes
+        lower = share * whole + ((1.0 - share) * floor if share < 1.0 else 0.0) - ROUNDINGS_HERE * UNIT * sizes
+        return lower, blocks.feasible(s)

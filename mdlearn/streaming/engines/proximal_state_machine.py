@@ -238,7 +238,7 @@ class BlockProximal(BlockStepEngine):
         model = PenalisedModel(blocks, base, G.ravel(), stacked_columns(Q), w, self._scale(t))
         v, s = yield from minimise_penalised_model(model, np.concatenate(first))
         floor = -math.inf if form.columns[0].column.mean > 0 else self.zero(t)[1]
-        lower = self._spectrum(t, False).bound(blocks, base, model.G, w, s, floor)
+        lower, s = self._spectrum(t, False).bound(blocks, base, model.G, w, s, floor)
         state.s[t] = s[: state.s.shape[1]]
         if lower > state.lower[t]:
             start = state.s.shape[1]
@@ -357,7 +357,7 @@ class BlockProximal(BlockStepEngine):
         each = [tangent_of_sums(self.form, j, w, mine, which) for j, w, mine in zip(self.groups[t], W, sums)]
         value, G = sum(one[0] for one in each), np.array([one[1] for one in each]).T.ravel()
         floor = -math.inf if self.form.columns[0].column.mean > 0 else self.zero(t)[1]
-        found = [(spectrum.bound(self.blocks, value, G, W.T.ravel(), s, floor), s) for s in multipliers]
+        found = [spectrum.bound(self.blocks, value, G, W.T.ravel(), s, floor) for s in multipliers]
         return max(found, key=lambda one: one[0])
 
     def _spectrum(self, t: int, balanced: bool) -> QuadraticSpectrum:
