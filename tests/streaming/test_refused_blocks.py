@@ -1,5 +1,7 @@
 """Refusals of row blocks name a way, and the way works; what is wrong with a source is told in a sentence."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
