@@ -26,12 +26,19 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.base import Problem, array_fault
 from mdlearn.forms.certificates.rounding import to_type
-from mdlearn.forms.composite import TILTED
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.penalised.blocks import CoefficientBlocks
 from mdlearn.forms.proof import Certificate, Solution, Start, judge
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.lazy_property import kept
+
+BARE_SLOPE_ROUNDING, STATIONARY_SLOPE = 1e-11, 1e-14
+"""Slope of a coefficient without a ridge, relative to the sizes of its sum, that counts as rounding, and one at which
+multipliers are no longer moved for it."""
+MOST_FREE_MULTIPLIERS = 2000
+"""Multipliers of one column between their bounds up to which a penalised problem solves for them."""
+STATIONARY_MOVES = 5
+"""Most moves towards such slopes: in each some multipliers meet their bounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,16 +150,18 @@ class PenalisedProblem(Problem):
         return np.array([column.alpha(beta[j], column.spread(Z[:, j])) for j, column in columns]).T
 
     def lower(self, point: PenalisedPoint, Z: np.ndarray) -> float:
-        """Return the lower bound of multipliers, those of the variance by scores Z; in units of the form."""
-        beta, s, blocks = point.beta, self.blocks.feasible(point.s), self.blocks
-        if self.form.bias == "free":
-            beta = np.array([balanced_multipliers(c, beta[j], c.spread(Z[:, j])) for j, c in enumerate(self.columns)])
-        bare, share = self.ridge == 0, 1.0
+        """Return the lower bound of multipliers, those of the variance by scores Z; in units of the form.
+
+        -inf where slopes that are to be 0 are more than rounding: no size of these coefficients is known.
+        """
+        blocks, bare, share = self.blocks, self.ridge == 0, 1.0
+        beta, s = self._balanced(point.beta, Z), blocks.feasible(point.s)
         held = bare & (np.asarray(blocks.sizes.sum(axis=0)).ravel() > 0)
         if held.any():
             beta, s = self._stationary(beta, s, Z, bare)
+        alphas = self.alphas(beta, Z)
         value = sum(c.bound(beta[j], c.spread(Z[:, j])) for j, c in enumerate(self.columns))
-        g = -self.affine.adjoint(self.alphas(beta, Z)).ravel()
+        g = -self.affine.adjoint(alphas).ravel()
         if held.any() and math.isfinite(self._floor) and not self._pulled:
             missing = -(g + blocks.adjoint(s))[held]
             exact = s + np.linalg.lstsq(blocks.K[:, np.flatnonzero(held)].T.toarray(), missing, rcond=None)[0]
@@ -161,34 +170,68 @@ class PenalisedProblem(Problem):
                 s, share = exact, min(1.0, 1.0 / excess if excess > 1.0 else 1.0)
         s = share * s
         q = share * g + blocks.adjoint(s)
+        if (np.abs(q) > BARE_SLOPE_ROUNDING * self._slope_sizes(alphas, s))[bare].any():
+            return -math.inf
         mixed = share * value + ((1.0 - share) * self._floor if share < 1.0 else 0.0)
         conjugate, squares = blocks.conjugate(s), 0.5 * float((q[~bare] ** 2 / self.ridge[~bare]).sum())
         sizes = abs(mixed) + abs(conjugate) + squares + float((beta * np.abs([c.kinks for c in self.columns])).sum())
         lower = mixed - conjugate - squares - ROUNDINGS_HERE * UNIT * sizes
-        # Slopes of coefficients without ridge, which are to be 0, count as often as these differ from 0.
-        tilt = 2.0 * float(np.abs(q[bare]) @ np.abs(point.W.ravel()[bare]))
-        return lower - tilt if tilt <= TILTED * max(abs(value), abs(self.at_zero)) else -math.inf
+        # What rounding left of such slopes counts as often as coefficients differ from 0.
+        return lower - 2.0 * float(np.abs(q[bare]) @ np.abs(point.W.ravel()[bare]))
+
+    def _balanced(self, beta: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Multipliers whose signed sums are 0 where the bias is free."""
+        if self.form.bias != "free":
+            return beta
+        return np.array([balanced_multipliers(c, beta[j], c.spread(Z[:, j])) for j, c in enumerate(self.columns)])
+
+    def _slope_sizes(self, alphas: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """Sizes of the sums that slopes of all coefficients are, (p * k,): what rounding is measured by."""
+        lengths = np.append(self.features.lengths, [math.sqrt(self.features.n_rows)] * (self.form.bias != "none"))
+        own = np.multiply.outer(lengths, np.sqrt(np.square(alphas).sum(axis=0))).ravel()
+        return np.asarray(own + self.blocks.sizes.T @ np.abs(s))
 
     def _stationary(
         self, beta: np.ndarray, s: np.ndarray, Z: np.ndarray, bare: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Move multipliers that are between their bounds to where coefficients without a ridge have slope 0.
 
-        What rounding of margins left in them would else count as often as their caps are larger than the penalty.
+        What rounding of margins left in them would else count as often as their caps are larger than the penalty. Some
+        meet their bounds on the way: the next move is one of the others.
         """
-        blocks, (p, k), at = self.blocks, self.shape, np.flatnonzero(bare)
-        q = -self.affine.adjoint(self.alphas(beta, Z)).ravel() + blocks.adjoint(s)
-        own = np.flatnonzero(blocks.free(s))
+        blocks, at = self.blocks, np.flatnonzero(bare)
+        for _ in range(STATIONARY_MOVES):
+            alphas = self.alphas(beta, Z)
+            q = -self.affine.adjoint(alphas).ravel() + blocks.adjoint(s)
+            if (np.abs(q[at]) <= STATIONARY_SLOPE * self._slope_sizes(alphas, s)[at]).all():
+                break
+            moved = self._moved_to_rest(beta, s, q, at)
+            if moved is None:
+                break
+            beta, s = moved
+        return self._balanced(beta, Z), s
+
+    def _moved_to_rest(
+        self, beta: np.ndarray, s: np.ndarray, q: np.ndarray, at: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Move multipliers that are between their bounds such that slopes q are 0 at some coefficients, within bounds.
+
+        None where there are none of them, or too many.
+        """
+        blocks, (p, k), own = self.blocks, self.shape, np.flatnonzero(self.blocks.free(s))
         pieces, parts = [blocks.K[own][:, at].T.toarray()], []
         for j, column in enumerate(self.columns):
             terms, rows = np.nonzero((beta[j] > 0) & (beta[j] < column.caps))
             if rows.shape[0] > MOST_FREE_MULTIPLIERS:
-                return beta, s
+                return None
             block = np.zeros((p, k, rows.shape[0]))
             block[:, j] = -(self.affine.block(rows) * (column.sides[terms] * column.y[rows])[:, None]).T
             pieces.append(block.reshape(p * k, -1)[at])
             parts.append((j, terms, rows))
-        move = np.linalg.lstsq(np.hstack(pieces), -q[at], rcond=None)[0]
+        matrix = np.hstack(pieces)
+        if not matrix.shape[1]:
+            return None
+        move = np.linalg.lstsq(matrix, -q[at], rcond=None)[0]
         beta, s = beta.copy(), s.copy()
         s[own] += move[: own.shape[0]]
         start = own.shape[0]
@@ -235,8 +278,6 @@ class PenalisedProblem(Problem):
 
 WORTH_OF_ZEROS = 1e-12
 """Share of the objective that a penalised problem always gives for coefficients that are exactly 0."""
-MOST_FREE_MULTIPLIERS = 2000
-"""Multipliers of one column between their bounds up to which a penalised problem solves for them."""
 
 
 def balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -> np.ndarray:

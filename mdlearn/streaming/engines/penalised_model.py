@@ -20,6 +20,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
 from mdlearn.forms.penalised.blocks import CoefficientBlocks
+from mdlearn.forms.penalised.problem import BARE_SLOPE_ROUNDING
 from mdlearn.numerics.cholesky import cholesky_shifted, cholesky_solve
 from mdlearn.numerics.line_search import line_minimum
 from mdlearn.streaming.sums.pass_sums import GatherPassRows
@@ -36,8 +37,6 @@ MODEL_SLOPE_ROUNDING, MODEL_TERMS_ROUNDING = 1e-14, 1e-15
 MODEL_HOLD_ROUNDING = 1e-13
 """Slope of what holds the coefficients, relative to the others, that is rounding."""
 MODEL_STALLED_ENVELOPES = 3
-BARE_SLOPE_ROUNDING = 1e-11
-"""Slope, relative to its terms without signs, that counts as rounding where it has to be 0."""
 MODEL_FALL_ROUNDING, MODEL_LAST_STEPS = 1e-14, 3
 """Promised fall, relative to the value, that no line search can see, and whole steps that are taken then."""
 MODEL_LINE_SHARE = 0.1
