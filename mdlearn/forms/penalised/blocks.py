@@ -286,10 +286,7 @@ class CoefficientBlocks:
         """Coefficients within the limits: bounds by clipping, others by least squares over the limits that are met."""
         lower, upper = self.limits()
         for _ in range(REPAIRS):
-            for span, block, own in self.blocks:
-                if own and isinstance(block, LimitBlocks):
-                    part = w[: span.stop - span.start]
-                    np.clip(part, block.lower, block.upper, out=part)
+            w = self._clipped(w)
             v = self.dot(w)
             if np.array_equal(v, np.clip(v, lower, upper)):
                 return w
@@ -297,9 +294,19 @@ class CoefficientBlocks:
             met = np.flatnonzero((v < lower + near) | (v > upper - near))
             goal = np.where(v - lower < upper - v, lower, upper)[met]
             w = w - np.linalg.lstsq(self.K[met].toarray(), v[met] - goal, rcond=None)[0]
+        w = self._clipped(w)
         for _ in range(2):
             if not self.meets_limits(w, EPSILON):
-                w = w + self._least_move(w)
+                w = self._clipped(w + self._least_move(w))
+        return w
+
+    def _clipped(self, w: np.ndarray) -> np.ndarray:
+        """Coefficients within the bounds of each of them: beyond one of 0, no rounding is small."""
+        w = w.copy()
+        for span, block, own in self.blocks:
+            if own and isinstance(block, LimitBlocks):
+                part = w[: span.stop - span.start]
+                np.clip(part, block.lower, block.upper, out=part)
         return w
 
     def _least_move(self, w: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from mdlearn.extend import (
     first_differences,
     row_values,
 )
+from mdlearn.forms.penalised.blocks import CoefficientBlocks
 
 AGREES = 1e-7
 SEEDS = [pytest.param(range(3), id="3"), pytest.param(range(3, 20), id="20", marks=pytest.mark.slow)]
@@ -375,3 +376,21 @@ def test_terms_of_another_type_are_told():
     _, X, y = rows(12)
     with pytest.raises(TypeError, match="a tuple of NormTerm and LimitTerm is needed"):
         mdlearn.fit(objective_of(loss=(HingeTerm(1.0),), coefficient_terms=(HingeTerm(1.0),)), X, y)
+
+
+@pytest.mark.parametrize("limits", ["nonnegative beside sums given twice", "bounds beside sums"])
+def test_coefficients_are_repaired_to_within_all_limits(limits):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 26))
+        terms = LimitTerm(lower=0.0), LimitTerm(upper=0.2, matrix=np.ones((2, d)))
+        if limits == "bounds beside sums":
+            terms = (
+                LimitTerm(-0.03, 0.02),
+                LimitTerm(upper=[0.02, 0.1], matrix=rng.integers(-1, 2, (2, d)).astype(float)),
+            )
+        blocks = CoefficientBlocks(terms, np.zeros(d), (d, 1), d)
+        w = blocks.repaired(rng.standard_normal(d) * 10.0 ** rng.uniform(-3, 1))
+        # A bound of 0 has no rounding: a step from w = 0 would leave it however short it is.
+        assert (w >= terms[0].lower).all() and (w <= terms[0].upper).all()
+        assert (terms[1].matrix @ w <= np.asarray(terms[1].upper) * (1.0 + 1e-14) + 1e-16).all()
