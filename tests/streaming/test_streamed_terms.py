@@ -215,6 +215,27 @@ def test_float32_coefficients_keep_their_limits():
         assert model.coef_.min() >= {"zero excluded": np.float32(0.1), "nonnegative": 0.0, "groups": -np.inf}[terms]
 
 
+@pytest.mark.parametrize("terms", ["sums", "equation", "bounds beside a norm", "zero excluded"])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_float32_coefficients_beyond_a_limit_by_rounding_are_no_fault_of_the_blocks(terms, scale):
+    for seed in range(4):
+        X, y, _, c = rows(seed)
+        X = (scale * X).astype(np.float32)
+        task = objective_of(LOSSES["squared hinge"], TERMS[terms], variance=20.0)
+        model = mdlearn.fit(task, cut(X, y, c), None, tol=1e-4)
+        assert model.certificate.converged and model.coef_.dtype == np.float32
+        held = mdlearn.fit(task, X.astype(float), y, sample_weight=c, tol=1e-6)
+        assert model.certificate.objective == pytest.approx(held.certificate.objective, rel=2e-4)
+
+
+def test_nonnegative_coefficients_whose_sum_is_limited_twice():
+    X, y, _, c = rows(5)
+    terms = (LimitTerm(lower=0.0), LimitTerm(upper=0.1, matrix=np.ones((2, D))))
+    task = objective_of(LOSSES["logistic"], terms)
+    held = mdlearn.fit(task, X, y, sample_weight=c, tol=1e-7)
+    check_both_fits(mdlearn.fit(task, cut(X, y, c), None, tol=1e-7), held, 1e-7)
+
+
 @pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("terms", ["groups", "zero excluded", "sums"])

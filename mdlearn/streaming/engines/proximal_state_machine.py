@@ -312,7 +312,9 @@ class BlockProximal(BlockStepEngine):
                 self._bound(t, spectrum, moved, s, mine, MOVED)[0],
                 self._bound(t, spectrum, W[group], s, mine)[0],
             )
-            found.append([(value, lower, W[group])])
+            # Coefficients that rounding to float32 brought beyond a limit may lie below what holds within it.
+            beyond = not self.blocks.meets_limits(W[group].T.ravel(), FLOAT64_UNIT)
+            found.append([(value, min(lower, value) if beyond else lower, W[group])])
         return found
 
     def candidates(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
