@@ -228,6 +228,17 @@ def test_float32_coefficients_beyond_a_limit_by_rounding_are_no_fault_of_the_blo
         assert model.certificate.objective == pytest.approx(held.certificate.objective, rel=2e-4)
 
 
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("variance", [0.0, 20.0])
+def test_a_regularized_bias_that_nothing_punishes_is_free(variance, terms):
+    X, _, f, c = rows(3)
+    loss = HingeTerm(0.6, power=2), HingeTerm(0.9, -1, power=2)
+    task = objective_of(loss, TERMS[terms], "regression", ridge=0.0, variance=variance)
+    one, other = (mdlearn.fit(task, cut(X, f + 20.0, c), None, tol=1e-8, bias=bias) for bias in ("regularized", "free"))
+    check_both_fits(one, other, 1e-8)
+    assert one.intercept_[0] == pytest.approx(other.intercept_[0], abs=1e-3)
+
+
 def test_nonnegative_coefficients_whose_sum_is_limited_twice():
     X, y, _, c = rows(5)
     terms = (LimitTerm(lower=0.0), LimitTerm(upper=0.1, matrix=np.ones((2, D))))

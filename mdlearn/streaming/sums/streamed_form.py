@@ -239,11 +239,13 @@ class StreamedForm:
     def sided(self, j: int) -> bool:
         """Whether the condition of a free bias is met by multipliers of the loss: by less of one portion.
 
-        A variance of margins of both signs meets it, one of residuals or of margins of one sign does not.
+        A variance of margins of both signs meets it, one of residuals or of margins of one sign does not. Without ridge
+        and penalty a regularized bias is free.
         """
         one = self.columns[j]
         held, alike = self.ridge > 0 or self.penalised, one.level is not None or one.column.y.shape[0] == 1
-        return self.bias == "free" and held and (one.column.kappa == 0 or alike)
+        free = self.bias == "free" or (self.bias == "regularized" and self.ridge == 0 and self.penalty == 0)
+        return free and held and (one.column.kappa == 0 or alike)
 
     def pieces(self, block: Block) -> Iterator[tuple[slice, ScratchPiece, np.ndarray, np.ndarray, np.ndarray | None]]:
         """Yield the rows of a block that are worked on at once: where they are, features, labels, counts, row terms."""
