@@ -239,6 +239,19 @@ def test_a_regularized_bias_that_nothing_punishes_is_free(variance, terms):
     assert one.intercept_[0] == pytest.approx(other.intercept_[0], abs=1e-3)
 
 
+def test_multipliers_far_larger_than_the_quadratic_allows():
+    """A column without entries beside large ones: its bend is that of the ridge, and envelopes begin wide."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, f = 3e3 * rng.standard_normal((5, 3)) * (rng.random((5, 3)) < 0.4), rng.standard_normal(5)
+        X[:, 0] = 0.0
+        terms = LimitTerm(lower=0.0, matrix=first_differences), NormTerm(71.0)
+        loss = HingeTerm(0.066, 1, power=2), HingeTerm(0.066, -1, power=2)
+        task, given = objective_of(loss, terms, "regression", mean=0.03), {"bias": "regularized", "tol": 1e-7}
+        held = mdlearn.fit(task, X, f, **given)
+        check_both_fits(mdlearn.fit(task, [(X, f)], None, **given), held, 1e-7)
+
+
 def test_nonnegative_coefficients_whose_sum_is_limited_twice():
     X, y, _, c = rows(5)
     terms = (LimitTerm(lower=0.0), LimitTerm(upper=0.1, matrix=np.ones((2, D))))

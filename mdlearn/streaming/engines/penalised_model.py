@@ -160,7 +160,8 @@ def minimise_penalised_model(
             found = v, s
         if rest <= 1.0 or not blocks.K.shape[0]:
             break
-        stalled = 0 if rest < 0.5 * best else stalled + 1
+        # Of wide envelopes it is slow where multipliers are far larger than what the quadratic allows.
+        stalled = 0 if rest < 0.5 * best or width > MODEL_LEAST_WIDTH else stalled + 1
         best = min(best, rest)
         if stalled >= MODEL_STALLED_ENVELOPES:
             break
