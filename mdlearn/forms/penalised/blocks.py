@@ -25,6 +25,8 @@ MOST_LIMITS = 1000
 EPSILON = float(np.finfo(np.float64).eps)
 MET_LIMIT = 1e-7
 """Distance from a limit, relative to the sizes of the terms of a sum, at which it is met."""
+BARE_SLOPE_ROUNDING = 1e-11
+"""Slope of coefficients without ridge, relative to its terms without signs, that counts as rounding of 0."""
 
 DENSE_SHARE = 0.1
 """Share of the entries of bent rows that are not 0 from which products of them are those of dense rows."""

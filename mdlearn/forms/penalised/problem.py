@@ -27,14 +27,13 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.base import Problem, array_fault
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.penalised.blocks import CoefficientBlocks
+from mdlearn.forms.penalised.blocks import BARE_SLOPE_ROUNDING, CoefficientBlocks
 from mdlearn.forms.proof import Certificate, Solution, Start, judge
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.lazy_property import kept
 
-BARE_SLOPE_ROUNDING, STATIONARY_SLOPE = 1e-11, 1e-14
-"""Slope of a coefficient without a ridge, relative to the sizes of its sum, that counts as rounding, and one at which
-multipliers are no longer moved for it."""
+STATIONARY_SLOPE = 1e-14
+"""Slope of a coefficient without a ridge, relative to the sizes of its sum, at which multipliers stay as they are."""
 MOST_FREE_MULTIPLIERS = 2000
 """Multipliers of one column between their bounds up to which a penalised problem solves for them."""
 STATIONARY_MOVES = 5
@@ -186,10 +185,19 @@ class PenalisedProblem(Problem):
         return np.array([balanced_multipliers(c, beta[j], c.spread(Z[:, j])) for j, c in enumerate(self.columns)])
 
     def _slope_sizes(self, alphas: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """Sizes of the sums that slopes of all coefficients are, (p * k,): what rounding is measured by."""
-        lengths = np.append(self.features.lengths, [math.sqrt(self.features.n_rows)] * (self.form.bias != "none"))
-        own = np.multiply.outer(lengths, np.sqrt(np.square(alphas).sum(axis=0))).ravel()
-        return np.asarray(own + self.blocks.sizes.T @ np.abs(s))
+        """Sizes of the sums that slopes of all coefficients are, (p * k,): what rounding is measured by.
+
+        A multiplier that the slopes of some coefficients give has their rounding in those of all that it is of.
+        """
+        blocks = self.blocks
+        own = np.multiply.outer(self._column_lengths, np.sqrt(np.square(alphas).sum(axis=0))).ravel()
+        own = own + blocks.sizes.T @ np.abs(s)
+        beside = blocks.sizes > 0
+        return np.asarray(own + beside.T @ (beside @ own))
+
+    @kept
+    def _column_lengths(self) -> np.ndarray:
+        return np.sqrt(self.affine.column_squares(np.ones(self.features.n_rows)))
 
     def _stationary(
         self, beta: np.ndarray, s: np.ndarray, Z: np.ndarray, bare: np.ndarray

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
-from mdlearn.forms.penalised.blocks import CoefficientBlocks
-from mdlearn.forms.penalised.problem import BARE_SLOPE_ROUNDING
+from mdlearn.forms.penalised.blocks import BARE_SLOPE_ROUNDING, CoefficientBlocks
 from mdlearn.numerics.cholesky import cholesky_shifted, cholesky_solve
 from mdlearn.numerics.line_search import line_minimum
 from mdlearn.streaming.sums.pass_sums import GatherPassRows
