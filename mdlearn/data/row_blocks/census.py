@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,22 +29,25 @@ class Census:
     width: int
     dtype: np.dtype[Any]
     names: tuple[str, ...] | None  # of the first block
-    totals: np.ndarray  # shape (k,)
-    moments: np.ndarray  # shape (k, d)
+    totals: np.ndarray  # shape (g,): of each class, and of what is summed apart
+    moments: np.ndarray  # shape (g, d)
 
     @classmethod
-    def of(cls, block: tuple[Any, ...], number: int) -> Census | None:
+    def of(cls, block: tuple[Any, ...], number: int) -> Self | None:
         """Check and count a block; None where it has no rows."""
         if not n_rows_for_summary(block[0]):
             return None
         rows = check_rows(block[0])
-        classes, codes = check_labels(block[1], rows.shape[0])
-        weights = weights_of_block(block, rows.shape[0])
-        mine = np.zeros((rows.shape[0], classes.shape[0]))
-        mine[np.arange(rows.shape[0]), codes] = weights
+        n, d = rows.shape
         names = validated_column_names(block[0])
-        sizes = {number: rows.shape[0]}
-        return cls(classes, sizes, rows.shape[1], rows.dtype, names, mine.sum(axis=0), rows.adjoint(mine).T)
+        classes, masses, own = cls.masses(block[1], weights_of_block(block, n))
+        return cls(classes, {number: n}, d, rows.dtype, names, masses.sum(axis=0), rows.adjoint(masses).T, **own)
+
+    @classmethod
+    def masses(cls, y: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        """Return classes of a block, weights of its rows in the sums, (n, g), and what else is counted."""
+        classes, codes = check_labels(y, weights.shape[0])
+        return classes, _masses_by_code(codes, weights, classes.shape[0]), {}
 
     def starts(self) -> np.ndarray:
         """Rows before each block, and all, shape (b + 1,)."""
@@ -65,10 +68,13 @@ class Census:
         numbers = [one.classes.dtype.kind in "biuf" for one in parts]
         if numbers[0] != numbers[-1]:
             raise TypeError("labels of some blocks are numbers and of others are not; use one type")
-        classes = np.union1d(parts[0].classes, parts[-1].classes)
-        totals, moments = np.zeros(classes.shape[0]), np.zeros((classes.shape[0], self.width))
+        classes, apart = np.union1d(parts[0].classes, parts[-1].classes), self.totals.shape[0] - self.classes.shape[0]
+        k = classes.shape[0]
+        totals, moments = np.zeros(k + apart), np.zeros((k + apart, self.width))
         for one in (self, other):
-            places = np.searchsorted(classes, one.classes) if one.classes.shape[0] else slice(0)
+            places = np.arange(k, k + apart)
+            if one.classes.shape[0]:
+                places = np.append(np.searchsorted(classes, one.classes), places)
             totals[places] += one.totals
             moments[places] += one.moments
         dtype = np.result_type(self.dtype, other.dtype)
@@ -76,17 +82,17 @@ class Census:
 
     def summary(self, class_weight: Any) -> Summary:
         """Make a summary with class weights; ValueError where there is nothing to learn from."""
-        classes = self.classes
-        check_classes(classes, lambda: self.totals, sum(self.rows.values()))
-        factors = validate_class_factors(class_weight, classes, np.arange(classes.shape[0]), self.totals)
-        totals = self.totals * factors
+        classes, k = self.classes, self.classes.shape[0]
+        check_classes(classes, lambda: self.totals[:k], sum(self.rows.values()))
+        factors = validate_class_factors(class_weight, classes, np.arange(k), self.totals[:k])
+        totals = self.totals[:k] * factors
         used = totals > 0
         if used.sum() < 2:
             found = ", ".join(map(repr, classes[used].tolist())) or "none"
             raise ValueError(
                 f"the blocks have one class with positive weight ({found}); a classifier needs at least two"
             )
-        moments = self.moments[used] * factors[used, None]
+        moments = self.moments[:k][used] * factors[used, None]
         return self.of_sums(classes[used], factors[used], totals[used], moments)
 
     def of_sums(self, classes: np.ndarray, factors: np.ndarray, totals: np.ndarray, moments: np.ndarray) -> Summary:
@@ -96,34 +102,24 @@ class Census:
 
 @dataclass(frozen=True, eq=False)
 class PartlyLabelledCensus(Census):
-    """Census of some row blocks of which some labels are unknown: these rows are summed apart.
+    """Census of some row blocks of which some labels are unknown: the last sums are those of these rows.
 
     What -1 among floats stands for is not known of a block without NaN, but of all blocks.
     """
 
-    unknown: np.ndarray = field(default_factory=lambda: np.zeros(1))  # shape (1 + d,): sums of counts, and features
     ways: frozenset[bool] = frozenset()  # in which ways labels are unknown: whether by NaN among floats
 
     @classmethod
-    def of(cls, block: tuple[Any, ...], number: int) -> PartlyLabelledCensus | None:
-        """Check and count a block; None where it has no rows."""
-        if not n_rows_for_summary(block[0]):
-            return None
-        rows = check_rows(block[0])
-        n = rows.shape[0]
-        classes, codes, by_nan = read_some_labels(block[1], n)
-        weights, mine = weights_of_block(block, n), np.zeros((n, classes.shape[0] + 1))
-        mine[np.arange(n), codes] = weights
-        totals, moments = mine.sum(axis=0), rows.adjoint(mine).T
-        unknown, ways = np.append(totals[-1], moments[-1]), frozenset([by_nan] if (codes < 0).any() else [])
-        names, numbers = validated_column_names(block[0]), ({number: n}, rows.shape[1], rows.dtype)
-        return cls(classes, *numbers, names, totals[:-1], moments[:-1], unknown, ways)
+    def masses(cls, y: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        classes, codes, by_nan = read_some_labels(y, weights.shape[0])
+        ways = frozenset([by_nan] if (codes < 0).any() else [])
+        return classes, _masses_by_code(codes, weights, classes.shape[0] + 1), {"ways": ways}
 
     def __add__(self, other: Census) -> PartlyLabelledCensus:
         assert isinstance(other, PartlyLabelledCensus)
         both = super().__add__(other)
         assert isinstance(both, PartlyLabelledCensus)
-        return replace(both, unknown=self.unknown + other.unknown, ways=self.ways | other.ways)
+        return replace(both, ways=self.ways | other.ways)
 
     def summary(self, class_weight: Any) -> Summary:
         """Make a summary with class weights, which are those of known labels."""
@@ -136,7 +132,7 @@ class PartlyLabelledCensus(Census):
 
     def of_sums(self, classes: np.ndarray, factors: np.ndarray, totals: np.ndarray, moments: np.ndarray) -> Summary:
         """Make a summary; the last group is that of unknown labels."""
-        sums = np.append(totals, self.unknown[0]), np.vstack([moments, self.unknown[1:]])
+        sums = np.append(totals, self.totals[-1]), np.vstack([moments, self.moments[-1]])
         return replace(super().of_sums(classes, np.append(factors, 1.0), *sums), y="some labels")
 
 
@@ -145,16 +141,9 @@ class LabelSetCensus(Census):
     """Census of some row blocks whose y has a column for each label; the last sums are those of all rows."""
 
     @classmethod
-    def of(cls, block: tuple[Any, ...], number: int) -> LabelSetCensus | None:
-        """Check and count a block; None where it has no rows."""
-        if not n_rows_for_summary(block[0]):
-            return None
-        rows = check_rows(block[0])
-        n = rows.shape[0]
-        labels, indicators = check_label_indicators(block[1], n)
-        mine = np.hstack([indicators, np.ones((n, 1))]) * weights_of_block(block, n)[:, None]
-        names, numbers = validated_column_names(block[0]), ({number: n}, rows.shape[1], rows.dtype)
-        return cls(labels, *numbers, names, mine.sum(axis=0), rows.adjoint(mine).T)
+    def masses(cls, y: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        labels, indicators = check_label_indicators(y, weights.shape[0])
+        return labels, np.hstack([indicators, np.ones((weights.shape[0], 1))]) * weights[:, None], {}
 
     def __add__(self, other: Census) -> LabelSetCensus:
         self.check_width(other)
@@ -183,16 +172,9 @@ class TargetCensus(Census):
         return check_targets(y, n_rows)
 
     @classmethod
-    def of(cls, block: tuple[Any, ...], number: int) -> TargetCensus | None:
-        """Check and count a block; None where it has no rows."""
-        if not n_rows_for_summary(block[0]):
-            return None
-        rows = check_rows(block[0])
-        targets, weights = cls.targets(block[1], rows.shape[0]), weights_of_block(block, rows.shape[0])
-        sums = np.array([weights.sum()]), rows.adjoint(weights[:, None]).T
-        names = validated_column_names(block[0])
-        sizes = {number: rows.shape[0]}
-        return cls(np.empty(0), sizes, rows.shape[1], rows.dtype, names, *sums, level=float(weights @ targets))
+    def masses(cls, y: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        targets = cls.targets(y, weights.shape[0])
+        return np.empty(0), weights[:, None], {"level": float(weights @ targets)}
 
     def __add__(self, other: Census) -> TargetCensus:
         assert isinstance(other, TargetCensus)
@@ -220,6 +202,13 @@ class RowCensus(TargetCensus):
 
     def summary(self, class_weight: Any) -> Summary:
         return replace(super().summary(class_weight), y="none")
+
+
+def _masses_by_code(codes: np.ndarray, weights: np.ndarray, n_groups: int) -> np.ndarray:
+    """Weights of rows in the group of their code; -1 is the last."""
+    found = np.zeros((codes.shape[0], n_groups))
+    found[np.arange(codes.shape[0]), codes] = weights
+    return found
 
 
 CENSUSES: dict[str, type[Census]] = {
