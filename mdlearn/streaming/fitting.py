@@ -62,7 +62,7 @@ def _fit_by_passes(
     shortfall = passes.shortfall(title, worst, published, exact, passes.stopped)
     reason = "asked for, over row blocks"
     if stochastic is None:
-        reason = f"{'proximal steps, ' if form.penalised else ''}sums over row blocks"
+        reason = f"{'proximal steps, ' if form.proximal else ''}sums over row blocks"
     scales = [(form.unit * engine.zero(t)[0], False) for t in range(len(engine.groups))]
     model = model_without_rows(
         begun.task.name,
@@ -95,7 +95,7 @@ def _engine_of_streamed_fit(stochastic: Solver | None, begun: StreamedProblem, p
         f"sums of {form.size} x {form.size} matrices over row blocks",
         "give fewer columns, or solver='asgd'",
     )
-    if form.penalised:
+    if form.proximal:
         places = range(len(form.columns))
         groups = [tuple(places)] if begun.call.multiclass == "joint" else [(j,) for j in places]
         n = form.size * len(groups[0])

@@ -7,7 +7,7 @@ import pytest
 from given_losses import LOGISTIC, RUBBER
 
 import mdlearn
-from mdlearn.extend import HingeTerm, LogisticTerm, RowTerms, Terms
+from mdlearn.extend import HingeTerm, LogisticTerm, NormTerm, RowTerms, Terms
 
 
 def objective_of(terms, by_row=None):
@@ -54,14 +54,25 @@ def test_under_a_penalty():
     assert streamed.certificate.objective == pytest.approx(held.certificate.objective, rel=2e-8)
 
 
-@pytest.mark.parametrize(
-    "task, told",
-    [
-        (objective_of(Terms(loss=(HingeTerm(1.0), *LOGISTIC.terms(1.0)))), "and no other loss, beside it"),
-        (objective_of(Terms(loss=LOGISTIC.terms(1.0)), lambda data: RowTerms(np.ones(len(data.counts)))), "row_terms"),
-    ],
-    ids=["beside a hinge", "costs by row"],
-)
-def test_what_is_refused(task, told):
-    with pytest.raises(ValueError, match=told):
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("other", [LOGISTIC.terms(1.0), (HingeTerm(0.5, power=2),)], ids=["given", "squared"])
+def test_beside_a_hinge(other, bias):
+    X, y = rows()
+    task = objective_of(Terms(loss=(HingeTerm(1.0), *other), variance=2.0))
+    streamed = mdlearn.fit(task, blocks(X, y), None, bias=bias, tol=1e-4)
+    w, b, s = streamed.coef_[0], float(streamed.intercept_[0]), np.where(y == streamed.classes_[1], 1.0, -1.0)
+    z = s * (X @ w + b)
+    losses = np.maximum(1.0 - z, 0.0).sum() + sum(term.value(z, np.ones(z.shape[0])) for term in other)
+    value = losses + 2.0 * z.var() + 0.5 * float(w @ w) + (0.5 * b * b if bias == "regularized" else 0.0)
+    assert streamed.certificate.converged
+    assert streamed.certificate.objective == pytest.approx(value, rel=1e-10)
+    with_term = objective_of(Terms(loss=(HingeTerm(1.0), *other), variance=2.0, coefficient_terms=(NormTerm(1e-12),)))
+    held = mdlearn.fit(with_term, X, y, bias=bias, tol=1e-6)
+    assert streamed.certificate.lower_bound <= held.certificate.objective
+    assert held.certificate.lower_bound <= streamed.certificate.objective * (1.0 + 1e-9)
+
+
+def test_costs_by_row_are_refused():
+    task = objective_of(Terms(loss=LOGISTIC.terms(1.0)), lambda data: RowTerms(np.ones(len(data.counts))))
+    with pytest.raises(ValueError, match="row_terms"):
         mdlearn.fit(task, blocks(*rows()), None)

@@ -290,7 +290,6 @@ REFUSED = {
     "no weight": ([(*TARGETS, np.zeros(60))], {}, "no row of positive weight"),
     "columns": ([TARGETS, (TARGETS[0][:, :2], TARGETS[1])], {}, "a block has 2 columns and an earlier one 4"),
     "lengths": ([(TARGETS[0], TARGETS[1][1:])], {}, "block 0: .*60 rows"),
-    "two kinds": ([TARGETS], {"loss": (*TUBE, *SQUARES)}, "and no other loss, beside it"),
     "a mean that outweighs": ([TARGETS], {"loss": HUBER, "mean": 1e3, "bias": "free"}, "unbounded below: the mean"),
 }
 

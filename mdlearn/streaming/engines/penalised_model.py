@@ -36,6 +36,7 @@ MODEL_SLOPE_ROUNDING, MODEL_TERMS_ROUNDING = 1e-14, 1e-15
 MODEL_HOLD_ROUNDING = 1e-13
 """Slope of what holds the coefficients, relative to the others, that is rounding."""
 MODEL_STALLED_ENVELOPES = 3
+"""Envelopes as close as they get, without progress, after which rounding is taken to be reached."""
 MODEL_FALL_ROUNDING, MODEL_LAST_STEPS = 1e-14, 3
 """Promised fall, relative to the value, that no line search can see, and whole steps that are taken then."""
 MODEL_LINE_SHARE = 0.1

@@ -45,9 +45,8 @@ def streamed_form_refusal(terms: Terms) -> str:
     kinds = {term.kind for term in terms.loss if term.weight > 0}
     if "constraint" in kinds:
         return "a loss of infinite weight is a constraint of every single row; give it a finite weight"
-    penalised = terms.penalty > 0 or _acting(terms)
-    if "hinge" in kinds and not penalised and (terms.ridge == 0 or len(kinds) > 1):
-        return "a hinge loss needs the squared norm, and no other loss, beside it, or a NormTerm; give it one"
+    if "hinge" in kinds and terms.ridge == 0 and not terms.penalty > 0 and not _acting(terms):
+        return "a hinge loss needs the squared norm, or a NormTerm, beside it; give it one"
     return ""
 
 
@@ -210,6 +209,15 @@ class StreamedForm:
     def penalised(self) -> bool:
         """Whether there are terms of the coefficients beside the ridge."""
         return self.penalty > 0 or bool(self.coefficient_terms)
+
+    @property
+    def proximal(self) -> bool:
+        """Whether Newton steps alone do not lead to the minimum: beside terms of the coefficients, or of mixed losses.
+
+        Those are hinges and others.
+        """
+        kinds = self.columns[0].column.kinds
+        return self.penalised or ("hinge" in kinds and len(kinds) > 1)
 
     def coefficient_blocks(self, k: int) -> CoefficientBlocks:
         """The coefficient terms over k columns as one problem."""
