@@ -266,7 +266,7 @@ class Passes:
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_costs_in_another_order_than_the_rows(task):
     objective = type("Mine", (Costs,), {"task": task, "needs_all_rows": lambda *_: ""})
-    costs, y = np.exp(RNG.standard_normal(90)), SIGNS if task == "classification" else NUMBERS
+    costs, y = np.exp(np.random.default_rng(9).standard_normal(90)), SIGNS if task == "classification" else NUMBERS
 
     def blocks(number):
         order = np.arange(90) if number == 1 else np.random.default_rng(7).permutation(90)
@@ -280,7 +280,7 @@ def test_costs_in_another_order_than_the_rows(task):
 
 
 def test_three_classes_with_costs_take_single_steps():
-    costs = np.exp(RNG.standard_normal(90))
+    costs = np.exp(np.random.default_rng(10).standard_normal(90))
     objective = type("Mine", (Costs,), {"power": 1, "needs_all_rows": lambda *_: ""})(costs=costs)
     exact = mdlearn.fit(objective, cut(CODES), None).certificate
     rough = mdlearn.fit(objective, cut(CODES), None, solver="asgd", solver_options={"epochs": 4}).certificate
