@@ -274,8 +274,9 @@ class DecompositionRounds(BlockAscentDual):
         free = np.count_nonzero((self.u[rows] > self.low[rows]) & (self.u[rows] < self.high[rows]))
         return self.value_bytes * rows.shape[0] ** 2 + NEWTON_BYTES * free**2 <= self.cache
 
-    def grow(self) -> bool:
+    def grow(self) -> Generator[None, None, bool]:
         """Let working sets become twice as large; False where that is no way on."""
+        yield
         if self.most >= min(self.u.shape[0], self.limit):
             return False
         self.most = min(2 * self.most, self.limit)

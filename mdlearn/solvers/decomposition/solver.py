@@ -209,7 +209,7 @@ class KernelDecomposition(Solver):
                 known = place.gap
                 yield place.report()
                 least, stalled = rounds.objective, 0
-                if not place.gap < 0.5 * known and not rounds.grow():
+                if not place.gap < 0.5 * known and not (yield from rounds.grow()):
                     # Of squared hinges, free rows can be more than a working set has.
                     return rounds.free(rounds.u) > rounds.most
 

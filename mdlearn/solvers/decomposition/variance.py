@@ -25,6 +25,7 @@ next product with all of G, which takes its place, or taken away by conjugate gr
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -75,6 +76,7 @@ class VarianceRounds(DecompositionRounds):
         assert kernel.factor is not None
         self.factor, self.residual = kernel.factor, np.inf
         self.least_gap, self.idle, self.doubt = np.inf, 0, np.inf  # doubt: what the last product changed in the gap
+        self.grown = False  # whether rounds stood still before
         # G u, the product with coefficients r of variance and mean, and L'(p - r).
         self.loss_values, self.rest_values = np.zeros((2, self.f.shape[0]))
         self.towards_rest = np.zeros(self.factor.shape[1])
@@ -112,11 +114,8 @@ class VarianceRounds(DecompositionRounds):
         # A polynomial kernel has few independent columns: what the factor leaves of it is less than single precision.
         self.B = np.empty((L.shape[0], r + self.free_bias), dtype=self.columns.dtype)
         self.taken_signs = np.ones(r + self.free_bias, dtype=self.columns.dtype)
-        turned = (Q * np.sqrt(values / (1.0 + values))).astype(self.B.dtype, copy=False)
-        for start in range(0, L.shape[0], ROWS_PER_OUTER):
-            rows = slice(start, start + ROWS_PER_OUTER)
-            self.B[rows, :r] = L[rows].astype(self.B.dtype, copy=False) @ turned
-            yield
+        self.turned = Q * np.sqrt(values / (1.0 + values))
+        yield from self._write_taken(self.B.dtype)
         self.inverse = (Q / (1.0 + values)) @ Q.T
         if self.free_bias:
             s = column.kappa * (L.T @ self._up(self.ones))
@@ -129,6 +128,14 @@ class VarianceRounds(DecompositionRounds):
         if self.whole:
             m = L.shape[0]
             self.values = yield from self.columns.block(np.arange(m), np.empty(m * m, dtype=self.columns.dtype))
+
+    def _write_taken(self, dtype: Any) -> Generator[None, None, None]:
+        """Write what the variance takes from the Hessian, as a product in the precision of `dtype`."""
+        turned = self.turned.astype(dtype, copy=False)
+        for start in range(0, self.factor.shape[0], ROWS_PER_OUTER):
+            rows = slice(start, start + ROWS_PER_OUTER)
+            self.B[rows, : turned.shape[0]] = self.factor[rows].astype(dtype, copy=False) @ turned
+            yield
 
     def spread(self, f: np.ndarray) -> np.ndarray:
         """kappa S f."""
@@ -286,6 +293,15 @@ class VarianceRounds(DecompositionRounds):
         self.single = self.gap > SINGLE_PRODUCT_GAP and self.idle < most
         return True
 
+    def grow(self) -> Generator[None, None, bool]:
+        """Leave single precision where it can be left: its rounding may be why rounds stand still."""
+        if self.grown:
+            return (yield from super().grow())
+        self.grown, self.single = True, False
+        self.within = np.empty(0, dtype=np.intp)  # its Hessian is made anew
+        yield from self._write_taken(np.float64)
+        return True
+
     def correct(self) -> Generator[None, None, bool]:
         """Bring decision values and coefficients together, after a product has told how far they are apart.
 
@@ -354,7 +370,8 @@ class VarianceRounds(DecompositionRounds):
         if not self.whole:
             yield from self.columns.add(out, rows, change)
             return
-        everything, change = rows.shape[0] == out.shape[0], change.astype(self.values.dtype)
+        everything = rows.shape[0] == out.shape[0]
+        change = change.astype(np.float64 if self.grown else self.values.dtype)
         for part in steps(rows.shape[0], COLUMNS_AT_ONCE):
             out += change[part] @ self.values[part if everything else rows[part]]
             if part.start % COLUMNS_PER_BEAT == 0:
