@@ -303,10 +303,8 @@ class BlockProximal(BlockStepEngine):
         for t, group in enumerate(map(list, self.groups)):
             mine = [column_pass_sums(sums, j) for j in group]
             value = self._at(t, W[group], mine, float(np.finfo(summary.dtype).eps)).value
-            spectrum, s = (
-                self._new_spectrum(t, square, self.form.sided(self.groups[t][0])),
-                [state.sourced_s[t], state.s[t]],
-            )
+            spectrum = self._new_spectrum(t, square, self.form.sided(self.groups[t][0]))
+            s = [state.sourced_s[t], state.s[t]]
             moved = np.array([state.sources[j].W + state.sources[j].P for j in group])
             lower = max(
                 self._bound(t, spectrum, moved, s, mine, MOVED)[0],
