@@ -83,8 +83,8 @@ def arranged_form_solutions(task: Objective, solutions: Sequence[Solution], form
         for name, values in before.items() if isinstance(made, Solution) else ():
             after = np.asarray(getattr(made, name), dtype=float)
             if after.shape == values.shape and np.isfinite(after).all() and not np.array_equal(after, values):
-                told = f"returned other {name} than the form's, which is over the rows of X; leave them as they are"
-                raise faulty(task, "objective", "arranged", told)
+                fault = f"returned other {name} than the form's, which is over the rows of X; leave them as they are"
+                raise faulty(task, "objective", "arranged", fault)
     return found
 
 

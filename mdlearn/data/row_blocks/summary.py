@@ -224,9 +224,9 @@ def _places_in_summary(y: Any, n_rows: int, summary: Summary) -> tuple[np.ndarra
 def check_same_labels(labels: np.ndarray, others: np.ndarray) -> None:
     """Raise ValueError where the columns of a block's y are not those of an earlier one, `others`."""
     if not np.array_equal(labels, others):
-        told = [f"{len(one)} columns" if one.dtype.kind in "iu" else str(one.tolist()) for one in (labels, others)]
+        shown = [f"{len(one)} columns" if one.dtype.kind in "iu" else str(one.tolist()) for one in (labels, others)]
         raise ValueError(
-            f"y of a block has {told[0]} and that of an earlier one {told[1]}; give the same labels in every block"
+            f"y of a block has {shown[0]} and that of an earlier one {shown[1]}; give the same labels in every block"
         )
 
 

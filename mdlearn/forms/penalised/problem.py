@@ -23,7 +23,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.affine import AffineRows, affine_coefficients
 from mdlearn.forms.base import Problem, array_fault
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import Column, MarginForm
@@ -189,15 +189,13 @@ class PenalisedProblem(Problem):
 
         A multiplier that the slopes of some coefficients give has their rounding in those of all that it is of.
         """
-        blocks = self.blocks
-        own = np.multiply.outer(self._column_lengths, np.sqrt(np.square(alphas).sum(axis=0))).ravel()
+        blocks, lengths = self.blocks, self.features.lengths
+        if self.form.bias != "none":
+            lengths = affine_coefficients(lengths, math.sqrt(self.features.n_rows))
+        own = np.multiply.outer(lengths, np.sqrt(np.square(alphas).sum(axis=0))).ravel()
         own = own + blocks.sizes.T @ np.abs(s)
         beside = blocks.sizes > 0
         return np.asarray(own + beside.T @ (beside @ own))
-
-    @kept
-    def _column_lengths(self) -> np.ndarray:
-        return np.sqrt(self.affine.column_squares(np.ones(self.features.n_rows)))
 
     def _stationary(
         self, beta: np.ndarray, s: np.ndarray, Z: np.ndarray, bare: np.ndarray

@@ -225,11 +225,11 @@ class QuadraticSpectrum:
                 one[-1], one[:, -1] = 0.0, 0.0
             self.each.append(np.linalg.eigh(one))
         least = max(float(values[-1]) for values, _ in self.each) * self.n * np.finfo(float).eps
-        self.held = [values > least for values, _ in self.each]
+        self.curved = [values > least for values, _ in self.each]
         # Directions that neither of them holds, other than a free bias that the multipliers hold.
         self.bare = np.zeros((self.n * self.k, 0))
-        for j, ((_, U), held) in enumerate(zip(self.each, self.held)):
-            own = U[:, ~held]
+        for j, ((_, U), curved) in enumerate(zip(self.each, self.curved)):
+            own = U[:, ~curved]
             if free:
                 own = own[:, np.abs(own[-1]) < 0.5]
             wide = np.zeros((self.n * self.k, own.shape[1]))
@@ -264,14 +264,14 @@ class QuadraticSpectrum:
                     s, share = moved, 1.0 / max(excess, 1.0)
         q = G + blocks.adjoint(s)
         spent, left = 0.0, 0.0
-        for j, ((values, U), held) in enumerate(zip(self.each, self.held)):
+        for j, ((values, U), curved) in enumerate(zip(self.each, self.curved)):
             own = U.T @ q[j :: self.k]
-            spent += 0.5 * float((own[held] ** 2 / values[held]).sum())
-            loose = np.abs(U.T[~held])
-            if (np.abs(own[~held]) > BARE_SLOPE_ROUNDING * (loose @ self.sizes[j :: self.k])).any():
+            spent += 0.5 * float((own[curved] ** 2 / values[curved]).sum())
+            loose = np.abs(U.T[~curved])
+            if (np.abs(own[~curved]) > BARE_SLOPE_ROUNDING * (loose @ self.sizes[j :: self.k])).any():
                 return -math.inf, s
             # What rounding left of slopes that are to be 0 counts as often as coefficients differ from 0.
-            left += 2.0 * float(np.abs(own[~held]) @ np.abs(U.T[~held] @ v[j :: self.k]))
+            left += 2.0 * float(np.abs(own[~curved]) @ np.abs(U.T[~curved] @ v[j :: self.k]))
         Kv, conjugate = blocks.dot(v), blocks.conjugate(s)
         sizes = abs(value) + abs(conjugate) + spent + float(np.abs(s) @ np.abs(Kv)) + float(np.abs(q) @ np.abs(v))
         whole = value + float(s @ Kv) - conjugate - spent - left

@@ -251,9 +251,9 @@ class StreamedForm:
         and penalty a regularized bias is free.
         """
         one = self.columns[j]
-        held, alike = self.ridge > 0 or self.penalised, one.level is not None or one.column.y.shape[0] == 1
+        bounded, alike = self.ridge > 0 or self.penalised, one.level is not None or one.column.y.shape[0] == 1
         free = self.bias == "free" or (self.bias == "regularized" and self.ridge == 0 and self.penalty == 0)
-        return free and held and (one.column.kappa == 0 or alike)
+        return free and bounded and (one.column.kappa == 0 or alike)
 
     def pieces(self, block: Block) -> Iterator[tuple[slice, ScratchPiece, np.ndarray, np.ndarray, np.ndarray | None]]:
         """Yield the rows of a block that are worked on at once: where they are, features, labels, counts, row terms."""
