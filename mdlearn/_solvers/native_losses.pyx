@@ -327,7 +327,7 @@ def bound(
     that `near` has.
     """
     cdef Py_ssize_t i, first, n, left, m = beta.shape[0]
-    cdef double share, there, at_zero = 0.0, at_cap = 0.0, total = 0.0
+    cdef double share, there, of_block, at_zero = 0.0, at_cap = 0.0, total = 0.0
     cdef double cap = INFINITY if near is None else near.cap
     cdef double b[BLOCK]
     cdef double factor[BLOCK]
@@ -357,8 +357,10 @@ def bound(
             else:
                 for i in range(left):
                     found[i] = least(table, value, slope, -side * b[i])
+            of_block = 0.0
             for i in range(left):
-                total += factor[i] * (found[i] - less)
+                of_block += factor[i] * (found[i] - less)
+            total += of_block  # by blocks: equal parts are rounded in the same direction
         if at_zero > 0.0:
             total += at_zero * (one_bound(table, value, slope, conjugate, 0.0) - less)
         if at_cap > 0.0:
@@ -371,24 +373,29 @@ def estimate(
     const double[::1] counts, double weight, int side, double less, ConjugateTable near=None,
 ):
     """Return what `bound` does but for some digits, from the tables alone where margins are near 0."""
-    cdef Py_ssize_t i, first, n, m = beta.shape[0]
-    cdef double factor, total = 0.0
+    cdef Py_ssize_t i, first, n, left, m = beta.shape[0]
+    cdef double share, at_zero = 0.0, total = 0.0
     cdef double b[BLOCK]
+    cdef double factor[BLOCK]
     cdef double found[BLOCK]
     if counts.shape[0] != m:
         raise ValueError("multipliers and counts differ in length")
     with nogil:
         for first from 0 <= first < m by BLOCK:
             n = min(<Py_ssize_t> BLOCK, m - first)
+            left = 0
             for i in range(n):
-                factor = weight * counts[first + i]
-                b[i], found[i] = beta[first + i] / factor if factor > 0.0 else 0.0, NAN
+                share = weight * counts[first + i]
+                if share > 0.0:
+                    factor[left], b[left], found[left] = share, beta[first + i] / share, NAN
+                    at_zero += share if b[left] == 0.0 else 0.0
+                    left += b[left] != 0.0
             if near is not None:
-                table_conjugates(b, n, &near.parts[0, 0, 0], near.parts.shape[1], near.cap, near.first, found)
-            for i in range(n):
-                factor = weight * counts[first + i]
-                if factor > 0.0:
-                    if found[i] != found[i]:
-                        found[i] = interpolated(table, value, slope, -side * b[i])
-                    total += factor * (found[i] - less)
+                table_conjugates(b, left, &near.parts[0, 0, 0], near.parts.shape[1], near.cap, near.first, found)
+            for i in range(left):
+                if found[i] != found[i]:
+                    found[i] = interpolated(table, value, slope, -side * b[i])
+                total += factor[i] * (found[i] - less)
+        if at_zero > 0.0:
+            total += at_zero * (interpolated(table, value, slope, 0.0) - less)
     return total

@@ -209,7 +209,7 @@ class LogisticTerm:
     def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
         """Contribution of multipliers within their caps to a lower bound: minus the conjugate, an entropy."""
         entropy = logistic.entropy(np.ascontiguousarray(beta), self.caps(counts))
-        return self.threshold * float(beta.sum()) - entropy / self.alpha
+        return (self.threshold * float(beta.sum()) if self.threshold else 0.0) - entropy / self.alpha
 
     estimated_bound = bound  # engines have no cheaper one
 

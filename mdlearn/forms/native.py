@@ -20,12 +20,14 @@ SLOPE_PARTS = 8192
 """Equal parts of the slopes at margins near 0, from which the search for a knot begins."""
 NEAR_KNOTS = 2561
 """Margins near 0 at which slopes are noted; between two of them the cubic has ten digits of a logistic loss."""
-TABLE_MARGIN = 8.0
+FAR_KNOTS = 801
+"""Margins up to twice as far at which they are noted, too: small slopes lie there, whose conjugates many rows need."""
+TABLE_MARGIN = 16.0
 """Margin, on either side, up to which engines take a loss from polynomials."""
-TABLE_PARTS = 1024
+TABLE_PARTS = 2048
 """Parts of these margins, each with a polynomial of degree 5: of a logistic loss it has all digits of the value."""
 TABLE_ROWS = 64
-"""Rows from which such polynomials are made, once for a loss: they cost a seventh of its checks."""
+"""Rows from which such polynomials are made, once for a loss: they cost a fifth of its checks."""
 CONJUGATE_ROWS = 512
 """Rows from which those of a conjugate are made: they cost what a loss of so many rows does in some fits."""
 TABLE_ROUNDING = (2.0**-48, 0.0), (1e-9, 1e-12), (1e-5, 0.0)
@@ -37,7 +39,7 @@ STEEPEST_TABLE = 1e50
 """Slope from which slopes have no bound."""
 PLACE_BITS, OCTAVE_BITS = 48, 4
 """Bits of a slope that say where in its part of an octave it is, and which part that is, as the kernel has it."""
-SLOPE_OCTAVES = 16
+SLOPE_OCTAVES = 24
 """Halvings of the largest slope down to which the conjugate has polynomials, from either end."""
 STEEP_OCTAVES = 8
 """Doublings of the slope 1 up to which it has them where slopes have no bound."""
@@ -122,7 +124,9 @@ class NativeSums:
         self.sides = {1: (-np.inf, np.inf, 0.0), -1: (-np.inf, np.inf, lowest)}
         if bottom is not None:
             self.sides = {1: (-np.inf, bottom, 0.0), -1: (bottom, np.inf, lowest)}
-        margins = np.union1d(margins, np.linspace(*near, NEAR_KNOTS))
+        far = np.linspace(2.0 * near[0], 2.0 * near[1], FAR_KNOTS)
+        far = far[(far > self.domain[0]) & (far < self.domain[1])]
+        margins = np.unique(np.concatenate([margins, np.linspace(*near, NEAR_KNOTS), far]))
         values, slopes, seconds = (one(margins) for one in functions)
         slopes = np.maximum.accumulate(slopes)
         s, first = np.unique(slopes, return_index=True)
