@@ -28,8 +28,14 @@ from mdlearn.solvers.stochastic.task import StochasticTask, TaskRowPairs, calibr
 LARGEST_FLOAT = float(np.finfo(float).max)
 THRESHOLD_BAND = 0.2
 """Half the width of the band around a threshold in which a guess from given margins lies between 0 and its cap."""
-STEP_LENGTHS = tuple(2.0**-k for k in range(7, -1, -1))
-"""Lengths tried towards a guess where the dual value is no quadratic, the shortest first: most guesses are crude."""
+FIRST_LENGTH = 0.125
+"""Length tried first of a step towards a guess where the dual value is no quadratic, before there is a last length."""
+LENGTH_FACTOR = 4.0
+"""Between lengths that are tried one after the other."""
+SHORTEST_LENGTH = 4.0**-8
+"""Length below which the best multipliers stay."""
+LENGTH_ROWS = 1000
+"""Rows on which such a length is chosen: about so many, at equal distances."""
 
 
 class SGD(Solver):
@@ -179,7 +185,15 @@ class DualBound:
         self.form, self.column = form, column
         self.curved = not all(t.parabolic for t in column.terms)
         self.best = self._complete(np.zeros_like(column.caps), np.zeros_like(column.y))
-        self.curved_value = self._curved(self.best.beta) if self.curved else 0.0
+        if self.curved:
+            self.sample, self.rows, self.factor = column, np.flatnonzero(column.counts), 1.0
+            used = self.rows.shape[0]
+            if used >= 2 * LENGTH_ROWS:
+                self.rows = self.rows[:: used // LENGTH_ROWS]
+                self.factor = used / self.rows.shape[0]
+                self.sample = column.take(self.rows, self.factor)
+            self.curved_value = self._curved(column, self.best.beta)
+            self.lengths: dict[float, float] = {}  # the last ones, by the width of their guesses
 
     def improve(self, z: np.ndarray) -> Generator[None, None, None]:
         """Guess from margins z, then from those of the best multipliers' own element: three passes over the rows."""
@@ -196,29 +210,59 @@ class DualBound:
         slope = self._linear(guess) - self._linear(best) - crossed + held
         curvature = self._inner(guess, guess) - 2.0 * crossed + held
         if self.curved:
-            self.best = best.towards(guess, self._length(best, guess, slope, curvature))
+            first = self.lengths.get(width, FIRST_LENGTH)
+            length = self._length(best.beta, guess.beta - best.beta, slope, curvature, first)
+            self.lengths[width] = min(max(length, LENGTH_FACTOR * SHORTEST_LENGTH), 0.5)
+            self.best = best.towards(guess, length)
         elif slope > 0.0 and curvature > 0.0:
             self.best = best.towards(guess, min(1.0, slope / curvature))
 
-    def _length(self, best: DualBoundMultipliers, guess: DualBoundMultipliers, slope: float, curvature: float) -> float:
-        """Best of some lengths where the dual value is no quadratic; `slope` and `curvature` are those of the rest."""
+    def _length(self, beta: np.ndarray, change: np.ndarray, slope: float, curvature: float, first: float) -> float:
+        """Return the length of a step where the dual value is no quadratic: chosen on some rows, judged on all.
 
-        length, most, curved = 0.0, self.curved_value, self.curved_value
-        for longer in STEP_LENGTHS:
-            found = self._curved(best.beta + longer * (guess.beta - best.beta))
-            now = slope * longer - 0.5 * curvature * longer * longer + found
-            if not now > most:  # concave along the line: this is beyond the maximum
-                break
-            length, most, curved = longer, now, found
-        self.curved_value = curved
-        return length
+        `slope` and `curvature` are those of all but the curved conjugates; `first`: length to begin with.
+        """
+        length = self._length_on_sample(beta, change, slope, curvature, first)
+        while length >= SHORTEST_LENGTH:
+            found = self._curved(self.column, beta + length * change)
+            if length * (slope - 0.5 * curvature * length) + found > self.curved_value:
+                self.curved_value = found
+                return length
+            length /= LENGTH_FACTOR
+        return 0.0
 
-    def _curved(self, beta: np.ndarray) -> float:
+    def _length_on_sample(
+        self, beta: np.ndarray, change: np.ndarray, slope: float, curvature: float, first: float
+    ) -> float:
+        """Length at which the dual value is largest as some rows have it; along the line it is concave."""
+        start = self.curved_value
+        if self.sample is not self.column:
+            beta, change = self.factor * beta[:, self.rows], self.factor * change[:, self.rows]
+            start = self._curved(self.sample, beta)
+
+        def tried(length: float) -> tuple[float, float]:
+            found = self._curved(self.sample, beta + length * change)
+            return length, found + length * (slope - 0.5 * curvature * length)
+
+        points = [(0.0, start), tried(first)]
+        if points[1][1] > start:
+            while points[-1][1] > points[-2][1] and points[-1][0] < 1.0:
+                points.append(tried(min(LENGTH_FACTOR * points[-1][0], 1.0)))
+            return _top_of_parabola(points[-3:])
+        while points[1][0] > SHORTEST_LENGTH:
+            points.insert(1, tried(points[1][0] / LENGTH_FACTOR))
+            if not points[1][1] > points[2][1]:
+                return _top_of_parabola(points[1:4] if len(points) > 3 else points)
+        return _top_of_parabola(points[:3])
+
+    @staticmethod
+    def _curved(column: Column, beta: np.ndarray) -> float:
         """Share of the terms with a curved conjugate in the dual value of a bound, but for what is linear."""
         found = 0.0
-        for (t, own), b in zip(self.column.shares, beta):
+        for (t, own), b in zip(column.shares, beta):
             if not t.parabolic:
-                found += t.estimated_bound(b, own) - t.side * t.threshold * float(b.sum())
+                found += t.estimated_bound(b, own)
+                found -= t.side * t.threshold * float(b.sum()) if t.threshold else 0.0
         return found
 
     def _guess(self, z: np.ndarray, width: float) -> np.ndarray:
@@ -250,3 +294,10 @@ class DualBound:
             used = c.counts > 0
             total += float((p.sigma[used] * q.sigma[used] / c.counts[used]).sum()) / c.kappa
         return total
+
+
+def _top_of_parabola(points: list[tuple[float, float]]) -> float:
+    """Where the concave parabola through three points is highest, at most the last point; that one where it is none."""
+    (a, low), (b, middle), (c, high) = points
+    left, right = (middle - low) / (b - a), (high - middle) / (c - b)
+    return min(c, 0.5 * (a + b) + 0.5 * (c - a) * left / (left - right)) if left > right else c

@@ -17,7 +17,7 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.dual import feasible_dual
-from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.plugins.registry import find
@@ -153,7 +153,8 @@ def test_certificates_are_valid(hyper, solver, bias, weighted):
 def test_the_bound_never_falls_and_is_what_the_certificate_computes():
     X, y = points(m=90, d=4, seed=16)
     rng = np.random.default_rng(17)
-    for terms, bias in itertools.product([HINGE, SQUARED_HINGE, BAND, MIXED], ["none", "regularized"]):
+    logistic = (LogisticTerm(1.0), HingeTerm(0.5))
+    for terms, bias in itertools.product([HINGE, SQUARED_HINGE, BAND, MIXED, logistic], ["none", "regularized"]):
         counts = rng.exponential(1.0, 90)
         column = Column(y.astype(float), counts, 0.7, 0.5, terms)
         form = MarginForm(LinearFeatures(DenseRows(X)), (column,), bias)
@@ -166,6 +167,30 @@ def test_the_bound_never_falls_and_is_what_the_certificate_computes():
                 pass
         assert (np.diff(values) >= -1e-10 * abs(values[-1])).all()
         assert values[-1] > values[0]
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.3, 30.0])
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+def test_steps_of_the_bound_are_chosen_on_some_rows_and_gain_on_all(bias, scale):
+    """Nine tenths of the most on 400 lengths, but for 1e-4 of the value; rows in order of class, some unused."""
+    X, y = points(m=5000, d=4, seed=20)
+    order = np.argsort(y, kind="stable")
+    X, y, rng = X[order], y[order].astype(float), np.random.default_rng(21)
+    counts = rng.integers(0, 4, 5000).astype(float)
+    column = Column(y, counts, 0.0, 0.0, (LogisticTerm(1e-3),))
+    form = MarginForm(LinearFeatures(DenseRows(X)), (column,), bias)
+    bound = DualBound(form, column)
+    for _ in range(3):
+        before = bound.best
+        z = y * (X @ rng.standard_normal(4)) * scale
+        guess = bound._guess(z, 0.0)
+        for _ in bound._search(z, 0.0):
+            pass
+        lengths = np.geomspace(1e-5, 1.0, 400)
+        line = [before.beta + t * (guess - before.beta) for t in [0.0, *lengths]]
+        values = [feasible_dual(form, column, beta, before.sigma)[0] for beta in line]
+        found = feasible_dual(form, column, bound.best.beta, bound.best.sigma)[0]
+        assert found >= values[0] + 0.9 * (max(values) - values[0]) - 1e-4 * abs(values[0])
 
 
 def test_more_than_two_classes():
