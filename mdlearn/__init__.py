@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mdlearn.errors import ConvergenceWarning, InsufficientMemory, PluginWarning
+from mdlearn.errors import ConvergenceWarning, InsufficientMemory, PluginWarning, UnprovenWarning
 from mdlearn.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ __all__ = [
     "RowBlocks",
     "Selection",
     "Solver",
+    "UnprovenWarning",
     "cross_validate",
     "datasets",
     "fit",

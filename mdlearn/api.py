@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,13 @@ from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.registry import find_row_blocks, registry
 from mdlearn.solvers.base import Solver
-from mdlearn.stages import DEFAULT_TOL, Call, checked_limits, checked_seed
+from mdlearn.stages import DEFAULT_TOL, Call, DecisionTolerance, checked_limits, checked_seed
 from mdlearn.streaming.fitting import fit_streamed_blocks
+
+GAPS_OF_DECISIONS = tuple(10.0**-k for k in range(2, 9))
+"""Gaps at which a fit looks whether its decisions are proven."""
+UNDECIDED_SHARE = 1e-3
+"""Share of the rows whose decisions may stay unproven."""
 
 
 def fit(
@@ -36,7 +42,7 @@ def fit(
     multiclass: str = "auto",
     sample_weight: Any = None,
     class_weight: Any = None,
-    tol: float = DEFAULT_TOL,
+    tol: float | str = DEFAULT_TOL,
     max_iter: int | None = None,
     time_limit: float | None = None,
     random_state: Any = None,
@@ -44,6 +50,7 @@ def fit(
     callback: Callable[[State], Any] | None = None,
     verbose: int = 0,
     warm_start: Model | None = None,
+    X_decide: Any = None,
     **params: Any,
 ) -> Model:
     """Fit a margin-distribution classifier (or what a plugin makes of the family) and certify it: the public API.
@@ -82,9 +89,11 @@ def fit(
         Repetition counts >= 0 (any real numbers); an integer weight equals repeated rows.
     class_weight : mapping or "balanced", optional
         Factor per label that multiplies `sample_weight`; "balanced" is sum(w) / (k * weighted count).
-    tol : float, default 1e-6
+    tol : float or "decisions", default 1e-6
         Relative gap between the objective and its lower bound at which the fit stops. Engines with a published end
-        (asgd, sgd) run to that end whatever the gap; they warn of a larger one only when `tol` is given.
+        (asgd, sgd) run to that end whatever the gap; they warn of a larger one only when `tol` is given. "decisions":
+        the first of the gaps 1e-2, 1e-3, ..., 1e-9 at which at least 99.9 % of the rows are proven to have the label
+        that the exact optimum gives them (`Model.certified`); each fit begins at the one before.
     max_iter : int, optional
         Most reports of the engine (interior point steps, rounds of sweeps) per problem.
     time_limit : float, optional
@@ -108,6 +117,8 @@ def fit(
         and order, classes, kernel and bias; hyper-parameters, weights, `tol` and `solver` may differ. What is certified
         is the same wherever a fit begins. Engines cd, hybrid, newton, interior, apg and smw (but not its published
         end) make use of it, unless w = 0 is the better beginning; asgd, sgd, direct and linprog begin as ever.
+    X_decide : array-like or sparse matrix of shape (n, d), optional
+        Rows whose labels count for ``tol="decisions"``. Default: the training rows.
     **params
         Hyper-parameters of the objective and of the kernel.
 
@@ -125,22 +136,26 @@ def fit(
     Warns
     -----
     ConvergenceWarning
-        When the certified gap did not reach `tol`, unless that is a published method's normal end.
+        When the certified gap did not reach `tol`, or decisions are not proven at the smallest gap, unless that is a
+        published method's normal end.
 
     References
     ----------
     T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014 (the LDM).
     """
-    limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
+    started, blocks = time.perf_counter(), find_row_blocks(X, y, sample_weight)
+    given = tol, max_iter, time_limit, callback, verbose, n_threads
+    limits = checked_limits(started, *given, decisions=blocks is None)
+    if X_decide is not None and not isinstance(limits.tol, DecisionTolerance):
+        raise ValueError("X_decide are rows for tol='decisions'; give that tol, or leave X_decide out")
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
-    blocks = find_row_blocks(X, y, sample_weight)
     if blocks is not None:
         if warm_start is not None:
             raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")
         with memory_error_in_words("the fit to row blocks"):
             model, shortfalls = fit_streamed_blocks(call, params, blocks, class_weight)
     else:
-        model, shortfalls = certified_model(call, params, X, y, sample_weight, class_weight, warm_start)
+        model, shortfalls = certified_model(call, params, X, y, sample_weight, class_weight, warm_start, X_decide)
     for shortfall in shortfalls:
         warnings.warn(shortfall.text, ConvergenceWarning, stacklevel=2)
     return model
@@ -154,8 +169,12 @@ def certified_model(
     sample_weight: Any = None,
     class_weight: Any = None,
     warm_start: Model | None = None,
+    X_decide: Any = None,
 ) -> tuple[Model, list[LimitShortfall]]:
     """Return the model of an API call and its shortfalls, for a warning of the caller's own kind."""
+    if isinstance(call.limits.tol, DecisionTolerance):
+        decide = X if X_decide is None else X_decide
+        return _decided_model(call, decide, params, X, y, sample_weight, class_weight, warm_start)
     task, kernel_given = call.task(params)
     start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)
     setting = call.read(X, y, sample_weight, class_weight)
@@ -167,6 +186,34 @@ def certified_model(
             handed.starts = start.starts
         fitted = setting.solve(task, setting.complete(task), chosen, handed)
         return setting.builder().model(fitted), fitted.shortfalls
+
+
+def _decided_model(
+    call: Call,
+    X_decide: Any,
+    params: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    class_weight: Any,
+    model: Model | None,
+) -> tuple[Model, list[LimitShortfall]]:
+    """Return the first of the API's models of smaller and smaller gaps whose decisions are proven."""
+    limits, shortfalls = call.limits, list[LimitShortfall]()
+    for tol in (*GAPS_OF_DECISIONS, float(limits.tol)):
+        now = replace(call, limits=replace(limits, tol=tol))
+        model, shortfalls = certified_model(now, params, X, y, sample_weight, class_weight, model)
+        if model.unproven:
+            raise ValueError(f"tol='decisions' needs bounds of decision values: {model.unproven}")
+        missing = 1.0 - float(model.certified(X_decide).mean())
+        if missing <= UNDECIDED_SHARE:
+            return model, []
+        if shortfalls:
+            return model, shortfalls
+    assert model is not None
+    title, measure = f"{model.objective!r}", "a share of unproven decisions of"
+    ended, advice = f"at the gap {model.certificate.gap:.2g}", "give the rows that matter as X_decide, or tol=a number"
+    return model, [LimitShortfall(title, measure, missing, UNDECIDED_SHARE, ended, advice)]
 
 
 def list_objectives() -> list[str]:

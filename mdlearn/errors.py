@@ -11,6 +11,10 @@ class ConvergenceWarning(UserWarning):
     """A fit stopped before its certified relative gap reached ``tol``."""
 
 
+class UnprovenWarning(UserWarning):
+    """Something was asked for that needs a proof which a model does not have."""
+
+
 class PluginWarning(UserWarning):
     """A plugin could not be loaded or breaks a rule; nothing else is affected."""
 

@@ -58,12 +58,31 @@ class DefaultTolerance(float):
 DEFAULT_TOL = DefaultTolerance(1e-6)
 
 
+class DecisionTolerance(float):
+    """Type of ``tol="decisions"``: a fit ends once its decisions are proven, and at the latest at this gap."""
+
+
 def checked_limits(
-    started: float, tol: Any, max_iter: Any, time_limit: Any, callback: Any, verbose: Any, n_threads: Any
+    started: float,
+    tol: Any,
+    max_iter: Any,
+    time_limit: Any,
+    callback: Any,
+    verbose: Any,
+    n_threads: Any,
+    decisions: bool = False,
 ) -> Limits:
-    """Check fit's arguments tol, max_iter, time_limit, callback, verbose and n_threads; return the Limits of a fit."""
+    """Check fit's arguments tol, max_iter, time_limit, callback, verbose and n_threads; return the Limits of a fit.
+
+    `decisions`: whether `tol` may be "decisions".
+    """
     tol_given = not isinstance(tol, DefaultTolerance)
-    tol = check_number(tol, "tol", low=0.0) if tol_given else float(tol)
+    if isinstance(tol, str) and tol == "decisions":
+        if not decisions:
+            raise ValueError("tol='decisions' is for single fits to rows in memory; give a number")
+        tol = DecisionTolerance(1e-9)
+    else:
+        tol = check_number(tol, "tol", low=0.0) if tol_given else float(tol)
     if max_iter is not None:
         max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
     deadline = np.inf

@@ -150,13 +150,18 @@ class Problem(ABC):
         return None
 
     @property
+    def modulus(self) -> float:
+        """Strong convexity of the objective along all coefficients; 0: none is known, as here."""
+        return 0.0
+
+    @property
     def reference(self) -> float:
         """Value at w = 0, b = 0, as the certificate states it."""
         return self.unit * self.at_zero
 
     def certificate_of(self, objective: float, lower: float, tol: float) -> Certificate:
         """Return the certificate of two values, which may come from two points."""
-        return judge(objective, lower, self.reference, self.hard, tol)
+        return judge(objective, lower, self.reference, self.hard, tol, self.modulus)
 
     def gap_of(self, objective: float, lower: float) -> float:
         """Return the gap of that certificate; not a number is no proof."""

@@ -80,6 +80,10 @@ class Composite(Problem):
         """Object that engines work on: this one. A reference that is kept would be one in a circle, which holds X."""
         return self
 
+    @property
+    def modulus(self) -> float:
+        return self.unit * float(self.ridge.min()) if self.features.by_rows else 0.0
+
     def begin(self, starts: Sequence[Start]) -> None:
         """Keep the coefficients of the starts, one for each of the k columns."""
         last = self.bias != "none"
@@ -368,7 +372,7 @@ class Composite(Problem):
 
     def _bounded(self, look: CompositeEvaluation, lower: float, kind: str, tol: float) -> Certificate:
         values = self.unit * self.objective(look), self.unit * lower
-        certificate = judge(*values, self.unit * self.at_zero, False, tol)
+        certificate = judge(*values, self.unit * self.at_zero, False, tol, self.modulus)
         return certificate if certificate.kind == "none" else replace(certificate, kind=kind)
 
     def _stationary(self, look: CompositeEvaluation, residual: float, tol: float) -> Certificate:

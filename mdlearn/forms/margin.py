@@ -97,6 +97,9 @@ class MarginForm:
         Whether weights or thresholds of loss terms differ from row to row.
     kinds : frozenset of str
         Kinds of the declared loss terms that have a weight.
+    modulus : float
+        Strong convexity along all coefficients, and the intercept where there is one, in the length of what the model's
+        decision values are inner products with; 0: none is known.
     """
 
     features: Features
@@ -112,6 +115,7 @@ class MarginForm:
     offsets: bool = field(init=False, repr=False)
     by_row: bool = field(init=False, repr=False)
     kinds: frozenset[str] = field(init=False, repr=False)
+    modulus: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         varied, offsets, by_row, kinds = False, False, False, NO_KINDS
@@ -120,7 +124,12 @@ class MarginForm:
             varied, kinds = varied or column.kappa > 0, kinds | column.kinds
         coupled = (self.joint or self.penalty > 0) and (offsets or by_row or "hinge" in kinds)
         penalised = coupled or bool(self.coefficient_terms)
+        weights, modulus = getattr(self.features, "ridge", None), 0.0
+        # Coefficients of basis rows have another length than what they make.
+        if self.bias != "free" and getattr(self.features, "by_rows", False):
+            modulus = self.ridge * (1.0 if weights is None else float(weights.min()))
         vars(self).update(varied=varied, offsets=offsets, by_row=by_row, kinds=kinds, penalised=penalised)
+        vars(self)["modulus"] = modulus
         if self.offsets:
             check_bounded_in_bias(self.bias, self.columns)
         if self.ridge not in (0.0, 1.0) or not 0 < self.unit < np.inf or not 0 <= self.penalty < np.inf:

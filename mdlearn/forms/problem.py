@@ -47,6 +47,10 @@ class ColumnProblem(Problem):
         self.estimates_hold = isinstance(features, LinearFeatures) and bool(features.dtype == np.float64)
         self.latest: tuple[Any, float, Proven] | None = None  # a point may be certified in two ways
 
+    @property
+    def modulus(self) -> float:
+        return self.unit * self.form.modulus
+
     def start(self) -> Any:
         """Return the point w = 0, known before any work."""
         return zero_point(self.form, self.part)

@@ -20,6 +20,8 @@ from mdlearn.numerics.frozen_init import quick_init
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
 GAP_SHARE_AT_ZERO = 0.01
 """Share of the objective at w = 0 that a gap is relative to where the objective itself is less."""
+UNSEEN_BY_PROOFS = 4e-12
+"""Share of the values that certificates leave to rounding: half of it of the objective, half of the bound."""
 AT_REST = 1e-13
 """Gap from which engines find nothing but other roundings: a tolerance below it is met by chance."""
 
@@ -55,6 +57,11 @@ class Certificate:
     vouched_by : str
         Class of a plugin whose code made the bound, or the residual; mdlearn has compared its values with each other,
         not computed them. Empty where the proof is mdlearn's own.
+    distance : float
+        No optimum is farther from the coefficients: of |w - w*|, in the length of the features and with the intercept
+        that a regularized bias squares; for several problems of all their coefficients together. Infinite where nothing
+        bends the objective along all of them, as without a squared norm or with a free bias, and without a bound. It
+        follows from the other values: certificates of equal ones are equal whatever it is.
     """
 
     objective: float
@@ -66,6 +73,7 @@ class Certificate:
     parts: tuple[Certificate, ...] = field(default=(), repr=False)
     source: str = field(default="fit", compare=False)
     vouched_by: str = ""
+    distance: float = field(default=math.inf, compare=False)
 
     @property
     def proven(self) -> bool:
@@ -124,14 +132,35 @@ def proven_gap(objective: float, lower: float, at_zero: float, hard: bool) -> fl
     return gap / max(abs(objective), abs(lower) if hard else GAP_SHARE_AT_ZERO * abs(at_zero), SMALLEST_NORMAL)
 
 
-def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:
-    """Judge the proof of one problem by its two values: its certificate; NaN (overflows of either sign) is no proof."""
+def judge(
+    objective: float,
+    lower: float,
+    at_zero: float,
+    hard: bool,
+    tol: float,
+    modulus: float = 0.0,
+    apart: float | None = None,
+) -> Certificate:
+    """Judge the proof of one problem by its two values: its certificate; NaN (overflows of either sign) is no proof.
+
+    `modulus`: of strong convexity of the objective along all coefficients; 0: none is known. `apart`: distance of the
+    coefficients from those that the multipliers of the bound make, where it is known. With w* the optimum, w the
+    coefficients, v those of the multipliers and a gap of `room` times the modulus, 1/2 |w - w*|^2 <= room, and even
+    1/2 |w - w*|^2 + 1/2 |v - w*|^2 <= room: by strong convexity of the objective at w, and of minus the dual at v.
+    """
     objective, lower = math.inf if math.isnan(objective) else float(objective), float(lower)
     if not math.isfinite(lower):
         return Certificate(objective, -math.inf, math.inf, "none", tol, False)
     lower = min(lower, objective)
     gap = proven_gap(objective, lower, at_zero, hard)
-    return Certificate(objective, lower, gap, "duality gap", tol, gap <= tol)
+    distance = math.inf
+    if modulus > 0.0:
+        room = (objective - lower + UNSEEN_BY_PROOFS * max(abs(objective), abs(lower))) / modulus
+        if apart is None or apart * apart >= 2.0 * room:  # more than that is rounding
+            distance = math.sqrt(2.0 * room)
+        else:
+            distance = 0.5 * (apart + math.sqrt(4.0 * room - apart * apart))
+    return Certificate(objective, lower, gap, "duality gap", tol, gap <= tol, distance=distance)
 
 
 def judge_residual(objective: float, residual: float, at_zero: float, tol: float) -> Certificate:
@@ -174,8 +203,8 @@ def combine_proofs(parts: list[Certificate], scales: Sequence[tuple[float, bool]
         gap = max(p.gap for p in parts)
         whole = replace(whole, gap=gap, kind="none" if math.isinf(gap) else "residual")
     vouched_by = ", ".join(dict.fromkeys(p.vouched_by for p in parts if p.vouched_by))
-    converged = all(p.converged for p in parts)
-    return replace(whole, tol=tol, converged=converged, parts=tuple(parts), vouched_by=vouched_by)
+    converged, distance = all(p.converged for p in parts), math.hypot(*(p.distance for p in parts))
+    return replace(whole, tol=tol, converged=converged, parts=tuple(parts), vouched_by=vouched_by, distance=distance)
 
 
 class ZeroProof(NamedTuple):

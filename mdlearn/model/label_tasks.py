@@ -66,6 +66,11 @@ class MultiLabelModel(Model):
         """Return which labels decision values (n, k) stand for: 1 where f >= 0, else 0, shape (n, k)."""
         return (f >= 0).astype(np.intp)
 
+    def _certain(self, f: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Whether all decision values between the bounds stand for the same labels, shape (n,)."""
+        same: np.ndarray = (self.predictions(lower) == self.predictions(upper)).all(axis=1)
+        return same
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the (weighted) share of rows with all labels right.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -12,13 +13,15 @@ import numpy as np
 from mdlearn.data.labels import check_labels, check_model_labels
 from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import check_weights, validated_column_names
-from mdlearn.errors import did_you_mean
+from mdlearn.errors import UnprovenWarning, did_you_mean
 from mdlearn.model.class_decisions import PAIRWISE, class_decision_values, class_probabilities, labels_of_decisions
+from mdlearn.model.decision_bounds import DecisionRoom, class_decision_bounds, has_certain_class
 from mdlearn.model.file.persistence import save
 from mdlearn.model.onnx.export import export
 from mdlearn.model.record import FittedRecord
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.numerics.errstate import overflow_errstate
+from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.memory import memory_error_in_words
 
 
@@ -95,14 +98,93 @@ class Model(FittedRecord):
         ValueError
             For another number of columns than at fit, or other column names.
         """
-        A = self._check(X)
+        return class_decision_values(self._values(self._check(X)), self.classes_.shape[0], self.multiclass)
+
+    def decision_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds of the decision values that the exact optimum has.
+
+        No optimum is farther from the coefficients than `certificate.distance`, and a decision value is an inner
+        product with phi(x): |f(x) - f*(x)| <= distance |phi(x)|. For an objective with 1/2 |w|^2 whose coefficients
+        are those of their multipliers the distance is sqrt(P - D), else at most sqrt(2 (P - D)); what rounding may have
+        done to f(x) is added. Where nothing is proven (a free bias, an objective without a squared norm, a precomputed
+        kernel, a certificate without a bound) the bounds are infinite, and a warning says why.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            As for `decision_function`, errors included.
+
+        Returns
+        -------
+        lower, upper : ndarray of the shape of `decision_function(X)`, float64
+
+        Warns
+        -----
+        UnprovenWarning
+            Where the bounds are infinite.
+        """
+        return self._decision_bounds(self._check(X))[1:]
+
+    def certified(self, X: Any) -> np.ndarray:
+        """Return whether the exact optimum is proven to give a row the label that `predict` gives it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            As for `decision_function`, errors included.
+
+        Returns
+        -------
+        ndarray of shape (n,), bool
+
+        Warns
+        -----
+        UnprovenWarning
+            Where no row can be, as of `decision_bounds`.
+        """
+        return self._certain(*self._decision_bounds(self._check(X)))
+
+    @property
+    def unproven(self) -> str:
+        """Why no decision value of the exact optimum is bounded, as the end of a sentence; empty where one is."""
+        if type(self).decision_function is not Model.decision_function:
+            return f"the decision values are those of {type(self).__name__}"
+        return self._decision_room.why
+
+    def _certain(self, f: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Whether all decision values between the bounds stand for the same label as f, shape (n,)."""
+        if f.ndim > 1:
+            return has_certain_class(f, lower, upper)
+        same: np.ndarray = self.predictions(lower) == self.predictions(upper)
+        return same
+
+    def _values(self, A: Rows) -> np.ndarray:
+        """Decision values of all problems, (n, p)."""
         threads = self._choose_threads(float(math.prod(A.shape)) * self._n_terms)
         with memory_error_in_words("the prediction"), overflow_errstate(), blas_threads(threads):
-            scores = self._scores(A) + self.intercept_
-            finite = np.isfinite(scores).all(axis=1)
+            values = self._scores(A) + self.intercept_
+            finite = np.isfinite(values).all(axis=1)
             if not finite.all():
                 raise ValueError(f"the decision values of row {int(finite.argmin())} overflow; scale the features")
-            return class_decision_values(scores, self.classes_.shape[0], self.multiclass)
+            return values
+
+    @kept
+    def _decision_room(self) -> DecisionRoom:
+        """Room between decision values and those of the optimum, prepared once."""
+        return DecisionRoom(self)
+
+    def _decision_bounds(self, A: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Decision values with their bounds, which are infinite, with a warning, where nothing is proven."""
+        values, k = self._values(A), self.classes_.shape[0]
+        f = class_decision_values(values, k, self.multiclass)
+        if self.unproven:
+            warnings.warn(
+                f"no decision value of the optimum is bounded: {self.unproven}", UnprovenWarning, stacklevel=3
+            )
+            return f, np.full(f.shape, -np.inf), np.full(f.shape, np.inf)
+        with memory_error_in_words("the bounds"), overflow_errstate():
+            room = self._decision_room.of_rows(self, A)
+        return f, *class_decision_bounds(values - room, values + room, k, self.multiclass)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of every row: f = 0 is the second label; ties go to the first class in `classes_`.

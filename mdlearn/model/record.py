@@ -67,7 +67,7 @@ class FittedRecord:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copies and pickles: all but what is prepared for predictions."""
-        return {name: value for name, value in vars(self).items() if name != "_scorer"}
+        return {name: value for name, value in vars(self).items() if name not in ("_scorer", "_decision_room")}
 
     def __repr__(self) -> str:
         gap, voucher = f"gap={self.certificate.gap:.2g}", self.certificate.vouched_by

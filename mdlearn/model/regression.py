@@ -30,6 +30,12 @@ class RegressionModel(Model):
         """Return decision values as they are: they are the numbers, shape (n,), float64, that `predict` returns."""
         return f
 
+    def certified(self, X: Any) -> np.ndarray:
+        """Raise TypeError: labels belong to classes."""
+        raise TypeError(
+            f"{self.objective!r} is a regression, which has no labels; decision_bounds(X) bounds its numbers"
+        )
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2 = 1 - sum c (y - f)^2 / sum c (y - mean y)^2; of equal numbers, 1 if all are met, else 0."""
         f = self.predict(X)

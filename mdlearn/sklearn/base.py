@@ -45,7 +45,7 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
     bias: str | None = None
     solver: Any = "auto"
     solver_options: Mapping[str, Any] | None = None
-    tol: float = ESTIMATOR_TOL
+    tol: float | str = ESTIMATOR_TOL
     max_iter: int | None = None
     time_limit: float | None = None
     random_state: Any = None
@@ -163,11 +163,15 @@ class CertifiedEstimator(NestedParams, CallbackSupportMixin, BaseEstimator):
         tasks.end({"model_": self.model_})
         return self
 
-    def _call(self, started: float, dtype: np.dtype[Any], callback: Any) -> Call:
-        """Call that `mdlearn.fit` would make of these parameters; by default with the `tol` for the rows' type."""
+    def _call(self, started: float, dtype: np.dtype[Any], callback: Any, decisions: bool = True) -> Call:
+        """Call that `mdlearn.fit` would make of these parameters; by default with the `tol` for the rows' type.
+
+        `decisions`: whether `tol` may be "decisions".
+        """
         default = ESTIMATOR_TOL if dtype == np.float64 else float(DEFAULT_TOL)
         tol = DefaultTolerance(default) if self.tol == ESTIMATOR_TOL else self.tol
-        limits = checked_limits(started, tol, self.max_iter, self.time_limit, callback, self.verbose, self.n_threads)
+        given = tol, self.max_iter, self.time_limit, callback, self.verbose, self.n_threads
+        limits = checked_limits(started, *given, decisions=decisions)
         kernel, engine = self._kernel().get("kernel", "linear"), (self.solver, self.solver_options)
         ways = (self.bias, self._classes()[0])
         return Call.of(self._task(), kernel, *engine, *ways, limits, sklearn_seed(self.random_state))

@@ -59,7 +59,7 @@ class Streaming:
 
     # What the classifiers have.
     class_weight: Any
-    tol: float
+    tol: float | str
     stream_total: float | None
     _call: Callable[..., Call]
     _kernel: Callable[[], dict[str, Any]]
@@ -119,7 +119,7 @@ class Streaming:
             unit = float(data.counts.mean())
             old = Portions(0.0 if model is None else unit * model.duals.shape[-1], unit, 0, ())
         seen = old.seen + data.total
-        call = self._call(time.perf_counter(), X.dtype, None)
+        call = self._call(time.perf_counter(), X.dtype, None, decisions=False)
         task, form, params = self._written(call, data, seen if self.stream_total is None else self._total())
         engine: Any = call.engine
         refusal = engine.refusal(form)
@@ -138,7 +138,7 @@ class Streaming:
             (call.bias, call.multiclass, task.probabilities),
             (engine.name, "asked for"),
             (old.calls + 1, []),
-            Certificate(math.nan, -math.inf, math.inf, "none", self.tol, False),
+            Certificate(math.nan, -math.inf, math.inf, "none", call.limits.tol, False),
             data.classes,
             np.array([one.current for one in descents]),
             data.X.dtype,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -60,6 +60,8 @@ class KernelFeatures:
     pair: ClassPairGram | None = None  # where values of two classes come from that share them with other pairs
     _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     _known: GramRowsCache = field(default_factory=GramRowsCache, repr=False)
+    by_rows: ClassVar[bool] = True
+    """Whether models keep dual coefficients over the rows."""
 
     @property
     def n_rows(self) -> int:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mdlearn._solvers import point_values
+from mdlearn.data.features.kernel_rounding import safe_length
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.forms.certificates.dual import Dual, feasible_dual, feasible_variance_dual
@@ -286,7 +287,12 @@ def _certified_as_stored(
     doubt = rounding_doubt_of_bound(form, column, proof, intercept, unseen)
     if form.ridge == 0:
         doubt += doubt_without_ridge(form, proof.alpha, coef, intercept)
-    certificate = judge(unit * objective, unit * (proof.lower - doubt), at_zero, column.hard, tol)
+    element, apart = proof.element, None
+    if form.modulus == 1.0 and (coef is element or (element is not None and isinstance(form.features, LinearFeatures))):
+        moved = intercept - float(proof.alpha.sum()) if form.bias == "regularized" else 0.0
+        apart = abs(moved) if coef is element else math.hypot(safe_length(coef - element), moved)
+    values = unit * objective, unit * (proof.lower - doubt)
+    certificate = judge(*values, at_zero, column.hard, tol, unit * form.modulus, apart)
     at_limit = False
     if not certificate.converged:
         # Without rounding the point would do, and rounding alone costs more than is left; far from the optimum, what it

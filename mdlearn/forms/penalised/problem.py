@@ -266,8 +266,12 @@ class PenalisedProblem(Problem):
         norm = np.sqrt([self.features.squared_norm(w) for w in coef])
         return Solution(coef, intercept, None, point.beta, norm, certificate, at_limit)
 
+    @property
+    def modulus(self) -> float:
+        return self.unit * self.form.modulus
+
     def _judged(self, objective: float, lower: float, tol: float) -> Certificate:
-        return judge(self.unit * objective, self.unit * lower, self.unit * self.at_zero, False, tol)
+        return judge(self.unit * objective, self.unit * lower, self.unit * self.at_zero, False, tol, self.modulus)
 
     def conclude(self, solution: Solution) -> None:
         """Raise ValueError where the limits contradict each other, by a linear program."""

@@ -5,6 +5,7 @@ Every name, dtype and shape is checked on the way from header and arrays to a Mo
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,7 @@ from mdlearn.model.class_decisions import EACH_LABEL, PAIRWISE, n_decision_funct
 from mdlearn.model.file.persistence import open_model_file, read_model_file, shown_model_path
 from mdlearn.model.file.schema import (
     CERTIFICATE,
+    DISTANCE,
     HISTORY,
     NUMBER,
     OWN_TASK,
@@ -302,7 +304,10 @@ def _decoded_certificate(given: dict[str, Any], nested: bool) -> Certificate:
     fields |= {name: float(fields[name]) for name, types in CERTIFICATE.items() if types is NUMBER}
     parts = tuple(_decoded_certificate(part, nested=False) for part in (given["parts"] if nested else ()))
     vouched_by = check_header_type(given.get(VOUCHED_BY, ""), (str,), VOUCHED_BY)
-    return Certificate(**fields, parts=parts, source="file", vouched_by=vouched_by)
+    distance = float(check_header_type(given.get(DISTANCE, math.inf), NUMBER, DISTANCE))
+    if not distance >= 0.0:
+        raise UnreadableModel(f"its certificate gives the distance {distance}")
+    return Certificate(**fields, parts=parts, source="file", vouched_by=vouched_by, distance=distance)
 
 
 def _decoded_history(given: dict[str, Any]) -> list[State]:

@@ -29,6 +29,7 @@ from mdlearn.model.file.archive import LABEL_KINDS, ArchiveMembers
 from mdlearn.model.file.schema import (
     BUILT_IN_TASKS,
     CERTIFICATE,
+    DISTANCE,
     FORMAT,
     HISTORY,
     OWN_TASK,
@@ -271,7 +272,7 @@ def _encoded_value(arrays: dict[str, np.ndarray], name: str, value: Any) -> Any:
 
 def _encoded_certificate(record: Certificate) -> dict[str, Any]:
     """Encoded fields of a certificate for a model file, but for its parts."""
-    names = [*CERTIFICATE, VOUCHED_BY] if record.vouched_by else CERTIFICATE
+    names = [*CERTIFICATE, DISTANCE, *([VOUCHED_BY] if record.vouched_by else [])]
     return {name: getattr(record, name) for name in names}
 
 

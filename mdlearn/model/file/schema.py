@@ -15,6 +15,8 @@ CERTIFICATE = {
     "tol": NUMBER,
     "converged": (bool,),
 }
+DISTANCE = "distance"
+"""Field of a certificate in the header, a number >= 0; files of older versions do without it."""
 VOUCHED_BY = "vouched_by"
 """Field of a certificate in the header, a text, where a plugin vouches for it; files of others do without it."""
 BUILT_IN_TASKS = ("classification", "regression")

@@ -95,6 +95,7 @@ class BlockEngine(ABC):
     def judged(self, found: list[list[Candidate]]) -> tuple[list[Certificate], np.ndarray]:
         """Certificates of problems and coefficients of columns: the best of the candidates, w = 0 among them."""
         certificates, W, unit = [], np.zeros((len(self.form.columns), self.form.size)), self.form.unit
+        modulus = 0.0 if self.form.bias == "free" else self.form.ridge
         for t, group in enumerate(self.groups):
             zero = self.zero(t)
             mine = [*found[t], self.fallback(t)]
@@ -105,7 +106,7 @@ class BlockEngine(ABC):
                     f"over the row blocks coefficients have the objective {unit * value:.10g} in one pass, below the "
                     f"bound {unit * lower:.10g} of another; give blocks, and weights by row, that stay the same"
                 )
-            certificates.append(judge(unit * value, unit * lower, unit * zero[0], False, self.tol))
+            certificates.append(judge(unit * value, unit * lower, unit * zero[0], False, self.tol, unit * modulus))
         return certificates, W
 
 

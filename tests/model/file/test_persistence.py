@@ -112,7 +112,8 @@ def test_the_file_is_plain_numpy_and_json(tmp_path):
         header = json.loads(file["header"].tobytes())
         assert_array_equal(file["coef"], model.coef_)
     assert header["format"] == "mdlearn model" and header["version"] == 5 and header["params"]["C"] == 2.0
-    assert {*header["certificate"]} == {"objective", "lower_bound", "gap", "kind", "tol", "converged", "parts"}
+    values = {"objective", "lower_bound", "gap", "kind", "tol", "converged", "distance"}
+    assert {*header["certificate"]} == {*values, "parts"}
 
 
 def test_the_same_model_gives_the_same_bytes(tmp_path):
