@@ -377,5 +377,6 @@ def _text_of_number_validation(name: str, low: float, high: float, strict: bool,
     """Text of a failed validation of a number: a number or an integer is needed, and its bounds."""
     bound = "" if low == -math.inf else f" {'>' if strict else '>='} {low:g}"
     if high < math.inf:
-        bound += " and finite" if high >= np.finfo(float).max else f" and <= {high:g}"
+        below = float(f"{high:g}") > high  # such as the largest number below 1, which is written as 1
+        bound += " and finite" if high >= np.finfo(float).max else f" and {'<' if below else '<='} {high:g}"
     return f"{name} needs to be {'an integer' if integer else 'a number'}{bound}"

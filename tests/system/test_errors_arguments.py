@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from error_cases import INF, NAN, CountingKernel, X, Y, one_sentence, refuse
 
 import mdlearn
+from mdlearn.extend import Parameter
 from mdlearn.objectives.ldm import LDM
 
 # ---------------------------------------------------------------- names
@@ -174,6 +176,16 @@ def test_nothing_is_computed_before_the_checks(bad, sentence):
     work = CountingKernel()
     refuse(None, sentence, kernel=work, **bad)
     assert work.calls == 0
+
+
+@pytest.mark.parametrize("high, sign", [(1.0, "<="), (math.nextafter(1.0, 0.0), "<")])
+def test_the_upper_bound_of_a_parameter(high, sign):
+    parameter = Parameter(0.5, "a share", high=high)
+    assert parameter.check("share", high) == high and parameter.check("share", 0) == 0.0
+    for value in (math.nextafter(high, 2.0), 2, np.float32(1.5), -0.1, INF, NAN):
+        sentence = re.escape(f"share needs to be a number >= 0 and {sign} 1; got {value!r}")
+        with pytest.raises(ValueError, match=f"^{sentence}$"):
+            parameter.check("share", value)
 
 
 def test_arguments_of_fit_are_keywords():

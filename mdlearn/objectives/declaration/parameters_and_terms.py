@@ -88,10 +88,10 @@ class Parameter:
         if self.integer:
             return int(check_number(value, name, low=self.low, high=self.high, strict=self.strict, integer=True))
         high = min(self.high, float(np.finfo(float).max)) if self.finite else self.high
-        if self.finite and isinstance(value, float) and math.isinf(value):
+        high = math.inf if high > 1e300 else high
+        if self.finite and high == math.inf and isinstance(value, float) and math.isinf(value):
             bound = f"{'>' if self.strict else '>='} {self.low:g}"
             raise ValueError(f"{name} needs to be a finite number {bound}; got {value!r}")
-        high = math.inf if high > 1e300 else high
         return float(check_number(value, name, low=self.low, high=high, strict=self.strict))
 
     def fill(self, params: dict[str, Any], total: float) -> float:
