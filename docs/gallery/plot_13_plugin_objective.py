@@ -8,7 +8,7 @@ weights and certificates come for nothing.
 
 # %%
 # Margins are drawn into a band around 1: too small ones and too large ones cost alike. This is, but for the two
-# weights, the optimal margin distribution machine of the package mdlearn-odm.
+# weights, the optimal margin distribution machine, ``odm``.
 
 import mdlearn
 from mdlearn.extend import HingeTerm, Parameter, Terms

@@ -13,9 +13,10 @@ def mdlearn_objectives() -> list[type]:
     from mdlearn.objectives.lsvm import LSVM
     from mdlearn.objectives.mdlm import MDLM
     from mdlearn.objectives.mmlr import MMLR
+    from mdlearn.objectives.odm import ODM
     from mdlearn.objectives.rlp import RLP
     from mdlearn.objectives.svm import SVM, SVR
     from mdlearn.objectives.uldm import ULDM
     from mdlearn.objectives.ww import WestonWatkins
 
-    return [LDM, SVM, LSSVM, LSLDM, LSVM, ULDM, L2LR, MLR, MDLM, MMLR, WestonWatkins, RLP, L3SVM, SVR]
+    return [LDM, ODM, SVM, LSSVM, LSLDM, LSVM, ULDM, L2LR, MLR, MDLM, MMLR, WestonWatkins, RLP, L3SVM, SVR]

@@ -23,6 +23,7 @@ from mdlearn.sklearn.kernel_classifiers import (
     LSLDMClassifier,
     LSSVMClassifier,
     LSVMClassifier,
+    ODMClassifier,
     SVMClassifier,
     ULDMClassifier,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "MarginClassifier",
     "MarginEstimator",
     "MarginRegressor",
+    "ODMClassifier",
     "SVMClassifier",
     "ULDMClassifier",
 ]

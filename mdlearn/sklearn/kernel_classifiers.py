@@ -11,6 +11,7 @@ from mdlearn.objectives.l3svm import L3SVM
 from mdlearn.objectives.ldm import LDM
 from mdlearn.objectives.leastsquares import LSLDM, LSSVM
 from mdlearn.objectives.lsvm import LSVM
+from mdlearn.objectives.odm import ODM
 from mdlearn.objectives.svm import SVM
 from mdlearn.objectives.uldm import ULDM
 from mdlearn.sklearn.base import BaseKernelClassifier
@@ -45,6 +46,35 @@ class LDMClassifier(BaseKernelClassifier):
     lambda1: float | None = None
     lambda2: float | None = None
     _objective: ClassVar[type[Objective] | None] = LDM
+
+
+@documented_estimator
+class ODMClassifier(BaseKernelClassifier):
+    """Kernel classifier by the optimal margin distribution machine: margins outside a band around 1 are squared.
+
+    ``1/2 |w|^2 + lam/(m (1 - theta)^2) sum [max(0, 1 - theta - z)^2 + mu max(0, z - 1 - theta)^2]``, z the margins
+    y f(x), m the sum of the sample weights.
+
+    %(sections)s
+
+    References
+    ----------
+    T. Zhang and Z.-H. Zhou, "Optimal margin distribution machine", IEEE TKDE 32(6), 2020 (arXiv:1604.03348).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mdlearn.sklearn import ODMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = ODMClassifier(kernel="rbf", theta=0.1).fit(X, y)
+    >>> clf.certificate_.converged, bool(clf.score(X, y) > 0.95)
+    (True, True)
+    """
+
+    lam: float | None = None
+    mu: float = 0.5
+    theta: float = 0.2
+    _objective: ClassVar[type[Objective] | None] = ODM
 
 
 @documented_estimator

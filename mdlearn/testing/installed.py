@@ -52,7 +52,7 @@ class CheckOutcome:
     distribution : str
         With its version.
     kind, name : str
-        Such as "objective" and "odm"; "plugin" and the entry point for one that could not be loaded whole.
+        Such as "objective" and "mcodm"; "plugin" and the entry point for one that could not be loaded whole.
     clauses : tuple of str
         Names of the clauses of the contract that hold; none for a plugin that is disabled.
     faults : tuple of str

@@ -112,7 +112,7 @@ def test_wrong_folders_and_names(tmp_path, folder, capsys):
             "--sets",
             "dense,missing",
         ): "data set 'missing' is unknown; known data sets: dense, spar",
-        ("--data", str(folder), "--objectives", "svn"): "objective 'svn' is unknown; known objectives: ldm, svm",
+        ("--data", str(folder), "--objectives", "svn"): "objective 'svn' is unknown; known objectives: ldm, odm, svm",
         ("--data", str(folder), "--sets", "dens"): "; did you mean 'dense'?\n",
         ("--data", str(folder), "--out", str(tmp_path / "no" / "t")): "give another path",
         ("--data", str(folder), "--seed", "-1"): "--seed needs to be a number >= 0; got -1",

@@ -14,6 +14,7 @@ from fuzz.runs import Run
 
 ENGINES = {
     "ldm": ("cd", "interior", "asgd", "sgd"),
+    "odm": ("cd", "newton", "smw", "interior", "asgd", "sgd"),
     "svm": ("cd", "interior", "asgd", "sgd"),
     "lssvm": ("cd", "newton", "direct", "interior", "asgd", "sgd"),
     "lsldm": ("cd", "newton", "direct", "interior", "asgd", "sgd"),
@@ -30,6 +31,7 @@ ENGINES = {
 }
 OTHERS = {
     "ldm": ("hybrid",),
+    "odm": ("apg", "decomposition", "newton-cg"),
     "svm": ("hybrid", "decomposition"),
     "lssvm": ("newton-cg",),
     "lsldm": ("newton-cg",),

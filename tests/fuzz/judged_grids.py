@@ -12,7 +12,7 @@ from fuzz.reference import LD, decision_values, gram, printed
 from fuzz.regression import Regression
 from fuzz.runs import CONTRADICTION, REACHABLE, scale_of
 
-STRONG = ("svm", "ldm", "lssvm", "lsldm", "lsvm", "svr")
+STRONG = ("svm", "ldm", "odm", "lssvm", "lsldm", "lsvm", "svr")
 """Objectives with 1/2 |w|^2: half the squared distance of w to the optimum is at most the gap."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fuzz.edges import COUNTED, at_the_edge
 
-KERNEL_OBJECTIVES = ("ldm", "svm", "lssvm", "lsldm", "lsvm", "uldm")
+KERNEL_OBJECTIVES = ("ldm", "svm", "lssvm", "lsldm", "lsvm", "uldm", "odm")
 PAIRWISE = ("ovo", "fuzzy-min", "fuzzy-avg")
 MULTICLASS = {
     **dict.fromkeys(KERNEL_OBJECTIVES, ("ovr", "ovr", "ovo", "fuzzy-min", "fuzzy-avg")),
@@ -176,6 +176,7 @@ def parameters(rng, name, m, linear):
     some = {
         "svm": lambda: {"C": hard or number(rng, 0.03)},
         "ldm": lambda: {"C": hard or number(rng, 0.05), "lambda1": number(rng), "lambda2": number(rng)},
+        "odm": lambda: {"lam": positive(rng), "mu": number(rng), "theta": float(rng.choice([0.0, 0.1, 0.2, 0.5, 0.9]))},
         "lssvm": lambda: {"C": number(rng, 0.03)},
         "lsldm": lambda: {"C": number(rng, 0.05), "lambda1": number(rng), "lambda2": number(rng)},
         "lsvm": lambda: {"nu": positive(rng)} | ({"reduced": int(rng.integers(1, 5))} if rng.random() < 0.15 else {}),
@@ -191,7 +192,7 @@ def parameters(rng, name, m, linear):
     return some[name]()
 
 
-OBJECTIVES = ("ldm", "ldm", "svm", "svm", "lssvm", "lsldm", "lsvm", "uldm", "l2lr", "mlr", "mmlr", "mdlm", "mdlm", "ww")
+OBJECTIVES = ("ldm", "ldm", "svm", "odm", "lssvm", "lsldm", "lsvm", "uldm", "l2lr", "mlr", "mmlr", "mdlm", "mdlm", "ww")
 OBJECTIVES += ("rlp", "l3svm")
 
 

@@ -42,12 +42,15 @@ def test_a_bad_plugin_is_told_of_once_and_leaves_the_others(site, case, capsys):
             PluginRecord("Bad_Plugin", "0.3", "main", state="error", error=fault),
             PluginRecord("good-plugin", "1.0", "main", ("mean_hinge",), ("renamed",)),
         ]
-        for kind, given in (("objective", {"objective": "odd"}), ("solver", {"objective": "svm", "solver": "odd"})):
+        for kind, given in (
+            ("objective", {"objective": "strange"}),
+            ("solver", {"objective": "svm", "solver": "strange"}),
+        ):
             with pytest.raises(ValueError) as raised:
                 mdlearn.fit(**given, X=[[0.0], [1.0]], y=[0, 1])
             known = ", ".join([*OBJECTIVES, "mean_hinge"] if kind == "objective" else [*SOLVERS, "renamed"])
             assert str(raised.value) == (
-                f"{kind} 'odd' is unknown; known {kind}s: {known}; plugins with something missing: Bad_Plugin 0.3 "
+                f"{kind} 'strange' is unknown; known {kind}s: {known}; plugins with something missing: Bad_Plugin 0.3 "
                 f"(entry main): {fault}"
             )
         assert mdlearn.fit("ldm", [[0.0], [1.0]], [0, 1]).certificate.converged

@@ -17,7 +17,7 @@ import mdlearn
 ROUNDING, EPS, TINY = 1e-9, 64 * np.finfo(float).eps, np.finfo(float).tiny
 TOLS = st.sampled_from([1e-2, 1e-6, 1e-6, 1e-10])
 ENGINES = st.sampled_from(["auto", "auto", *mdlearn.list_solvers()])
-WITH_NORM = ["ldm", "svm", "lssvm", "lsldm", "lsvm"]
+WITH_NORM = ["ldm", "odm", "svm", "lssvm", "lsldm", "lsvm"]
 
 
 def judged(model, tol):

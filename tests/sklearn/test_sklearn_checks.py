@@ -20,6 +20,7 @@ sys.modules["novelty_example"] = novelty_example = ModuleType("novelty_example")
 exec(EXAMPLES["task"], vars(novelty_example))
 ESTIMATORS = [
     ms.LDMClassifier(),
+    ms.ODMClassifier(),
     ms.SVMClassifier(),
     ms.ULDMClassifier(),
     ms.LSSVMClassifier(),

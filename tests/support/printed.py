@@ -39,6 +39,12 @@ def ldm(z, square, c, p):
     return [square / 2, 2 * p["lambda1"] * var(z, c), -p["lambda2"] * mean(z, c), limited(p["C"], c @ hinge(z))]
 
 
+def odm(z, square, c, p):
+    low, high = 1 - p["theta"], 1 + p["theta"]
+    loss = mean(np.maximum(0, low - z) ** 2, c) + p["mu"] * mean(np.maximum(0, z - high) ** 2, c)
+    return [square / 2, p["lam"] / low**2 * loss]
+
+
 def svm(z, square, c, p):
     return [square / 2, limited(p["C"], c @ hinge(z))]
 
@@ -82,7 +88,7 @@ def svr(z, square, c, p):
     return [square / 2, p["C"] * (c @ np.maximum(0, abs(z) - p["epsilon"]))]
 
 
-FORMULAS = {f.__name__: f for f in (ldm, svm, lssvm, lsldm, lsvm, uldm, mdlm, l2lr, mlr, rlp)}
+FORMULAS = {f.__name__: f for f in (ldm, odm, svm, lssvm, lsldm, lsvm, uldm, mdlm, l2lr, mlr, rlp)}
 
 
 def penalty(W, b, bias, p):

@@ -103,6 +103,7 @@ POSITIVE = NUMBER.filter(bool)
 SHARP = st.sampled_from([0.1, 1.0, 5.0, 50.0])
 PARAMETERS = {
     "ldm": {"C": NUMBER, "lambda1": NUMBER, "lambda2": NUMBER},
+    "odm": {"lam": NUMBER, "mu": NUMBER, "theta": st.sampled_from([0.0, 0.2, 0.9, 1.0 - 2.0**-53])},
     "svm": {"C": NUMBER},
     "lssvm": {"C": NUMBER},
     "lsldm": {"C": NUMBER, "lambda1": NUMBER, "lambda2": NUMBER},

@@ -17,6 +17,7 @@ from mdlearn.extend import HingeTerm, Terms
 CASES = {
     "ldm": {},
     "svm": {"C": 10.0},
+    "odm": {},
     "lsvm": {},
     "uldm": {"multiclass": "ovr"},
     "lssvm": {},
@@ -82,15 +83,6 @@ def test_objectives_of_plugins(client):
     same(
         mdlearn.fit(Band, DaskBlocks(delayed(blocks)), None, n_threads=1), mdlearn.fit(Band, blocks, None, n_threads=1)
     )
-
-
-@pytest.mark.parametrize("name", {"odm"} & set(mdlearn.list_objectives()) or {"svm"})
-def test_odm(client, name):
-    """Where mdlearn-odm is installed, its objective."""
-    X, y = rows()
-    blocks = cut([0, 700, 1500], X, y)
-    far = mdlearn.fit(name, DaskBlocks(delayed(blocks)), None, n_threads=1)
-    same(far, mdlearn.fit(name, blocks, None, n_threads=1))
 
 
 def test_penalties_and_approximate_kernels(client):

@@ -19,6 +19,11 @@ def test_conformance(objective, check):
     check(objective)
 
 
+def test_what_the_package_brings():
+    (record,) = mdlearn.list_plugins("mdlearn-odm")
+    assert (record.objectives, record.solvers, record.state) == (("mcodm",), ("ccp",), "ok")
+
+
 def sample(k=3, m=90, d=4):
     """Overlapping classes and repetition counts, some of them 0."""
     rng = np.random.default_rng(2)

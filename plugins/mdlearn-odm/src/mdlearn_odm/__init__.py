@@ -1,20 +1,19 @@
-"""The Optimal margin Distribution Machine and its multi-class form, objectives for mdlearn."""
+"""The multi-class form of the Optimal margin Distribution Machine, an objective for mdlearn."""
 
 import mdlearn
 
 from .ccp import CCP
 from .mcodm import McODM
-from .odm import ODM
 
 requires_api = 1
 
-__all__ = ["CCP", "ODM", "McODM"]
+__all__ = ["CCP", "McODM"]
 
 
 @mdlearn.hookimpl
 def mdlearn_objectives():
-    """The objectives of this package."""
-    return [ODM, McODM]
+    """The objective of this package."""
+    return [McODM]
 
 
 @mdlearn.hookimpl

@@ -1,12 +1,12 @@
 """The multi-class optimal margin distribution machine."""
 
+from math import nextafter
 from typing import ClassVar
 
 import mdlearn
-from mdlearn.extend import Terms
+from mdlearn.extend import HingeTerm, Parameter, Terms
 
 from .joint import JointMargins
-from .odm import ODM, band
 
 
 class McODM(mdlearn.Objective):
@@ -45,12 +45,20 @@ class McODM(mdlearn.Objective):
     name = "mcodm"
     summary = "multi-class optimal margin distribution machine"
     formula = "1/2 sum_l |w_l|^2 + lam/(m (1-theta)^2) sum [max(0, 1-theta-gamma)^2 + mu max(0, gamma-1-theta)^2]"
-    parameters: ClassVar = ODM.parameters
+    parameters: ClassVar = {
+        "lam": Parameter(lambda params, m: m, "weight of the mean loss (default m, the sum of the weights)"),
+        "mu": Parameter(0.5, "weight of margins beyond the band, relative to those short of it"),
+        "theta": Parameter(0.2, "half the width of the band around 1, below 1", high=nextafter(1.0, 0.0)),
+    }
     multiclass: ClassVar = ("joint",)
 
     def terms(self, params, total):
         """Two classes: w_0 = -w_1, so that gamma = 2 z and |w_0|^2 + |w_1|^2 = 2 |w_1|^2."""
-        return Terms(loss=band(params, total, weight=2.0, middle=0.5), unit=2.0)
+        theta = params["theta"]
+        weight = 2.0 * params["lam"] / (total * (1.0 - theta) ** 2)
+        short = HingeTerm(weight, threshold=0.5 * (1.0 - theta), power=2)
+        beyond = HingeTerm(weight * params["mu"], side=-1, threshold=0.5 * (1.0 + theta), power=2)
+        return Terms(loss=(short, beyond), unit=2.0)
 
     def form(self, data, features, bias, params):
         """One margin problem for two classes, else a form of its own."""

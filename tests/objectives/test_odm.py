@@ -1,24 +1,21 @@
 """ODM: every promise of an objective, the optimum found by other means, and its neighbours in the family."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
-from mdlearn_odm import ODM
 from scipy.optimize import minimize
 
 import mdlearn
+from mdlearn.objectives.odm import ODM
 from mdlearn.testing import parametrize_with_checks
 
 LAM, MU, THETA = 30.0, 0.4, 0.3
 
 
-@parametrize_with_checks(["odm", ODM(lam=LAM, mu=MU, theta=THETA), ODM(mu=0.0), ODM(mu=1.0, theta=0.0)])
+@parametrize_with_checks([ODM(lam=LAM, mu=MU, theta=THETA), ODM(mu=0.0), ODM(mu=1.0, theta=0.0)])
 def test_conformance(objective, check):
     check(objective)
-
-
-def test_registered():
-    (record,) = [one for one in mdlearn.list_plugins() if one.distribution == "mdlearn-odm"]
-    assert (record.objectives, record.solvers, record.state) == (("odm", "mcodm"), ("ccp",), "ok")
 
 
 def sample():
@@ -90,6 +87,21 @@ def test_the_band_of_width_0_is_the_squared_loss():
         same = mdlearn.fit(name, X, y, **{factor: 2 * LAM / total}, **settings)
         assert ours.certificate.objective == pytest.approx(same.certificate.objective, rel=1e-11)
         assert ours.decision_function(X) == pytest.approx(same.decision_function(X), abs=1e-7)
+
+
+def test_files_of_a_plugins_class_of_this_name_load(tmp_path):
+    class OfAPlugin(ODM):
+        """Stands for the class of mdlearn-odm 0.1: same name, same parameters."""
+
+    X, y, counts = sample()
+    model = mdlearn.fit(OfAPlugin, X, y, sample_weight=counts, lam=LAM, theta=THETA, kernel="rbf")
+    model.save(tmp_path / "odm.npz")
+    again = mdlearn.load(tmp_path / "odm.npz")
+    assert again.objective == "odm" and again.params == model.params
+    assert model.params.items() >= {"lam": LAM, "mu": 0.5, "theta": THETA}.items()
+    for other in (again, mdlearn.fit("odm", X, y, sample_weight=counts, lam=LAM, theta=THETA, kernel="rbf")):
+        assert np.array_equal(other.decision_function(X), model.decision_function(X))
+        assert other.certificate == model.certificate
 
 
 def test_a_stricter_price_narrows_the_distribution_of_margins():
