@@ -165,7 +165,10 @@ def test_what_is_wrong_with_values_is_one_line(site, capsys, body, line):
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        ("name, summary = 'fit', ''", "the command name 'fit' is built in; give yours another name"),
+        (
+            "name, summary = 'fit', ''",
+            "the command name 'fit' is built in; upgrade the plugin, or give yours another name",
+        ),
         ("name = 'other'", "command class Other needs a text as summary"),
         (
             "name, summary = 'other', ''\n    def add_arguments(self, parser): parser.add('x')",

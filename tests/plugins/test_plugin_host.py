@@ -74,6 +74,18 @@ def test_what_is_right_in_a_bad_plugin_can_be_used(site):
     assert mdlearn.fit("right", [[0.0], [1.0]], [0, 1]).objective == "right"
 
 
+def test_an_objective_that_has_moved_into_mdlearn_asks_to_upgrade_its_old_plugin(site, capsys):
+    site.add("mdlearn-odm", offering("odm", "mcodm"), version="0.1.0")
+    fault = "the objective name 'odm' is built in; upgrade the plugin, or give yours another name"
+    with pytest.warns(mdlearn.PluginWarning) as caught:
+        model = mdlearn.fit("odm", [[0.0], [1.0]], [0, 1])
+    assert [str(one.message) for one in caught] == [f"plugin mdlearn-odm 0.1.0 (entry main): {fault}"]
+    assert registry().objectives["odm"].__module__ == "mdlearn.objectives.odm" and set(model.params) >= {"mu", "theta"}
+    assert mdlearn.fit("mcodm", [[0.0], [1.0]], [0, 1]).objective == "mcodm"
+    assert main(["plugins"]) == 0
+    assert capsys.readouterr().out == f"mdlearn-odm 0.1.0: objectives mcodm; error: {fault}\n"
+
+
 def test_a_hook_with_arguments_leaves_no_hook_behind(site):
     code = offering("kept") + "\n@mdlearn.hookimpl\ndef mdlearn_solvers(chosen):\n    return []\n"
     site.add("bad-plugin", code)

@@ -158,10 +158,13 @@ def test_a_kernel_may_have_a_gamma_of_its_own(site):
 
 
 FAULTS = {
-    "built-in name": (bringing(name="rbf"), "the kernel name 'rbf' is built in; give yours another name"),
+    "built-in name": (
+        bringing(name="rbf"),
+        "the kernel name 'rbf' is built in; upgrade the plugin, or give yours another name",
+    ),
     "no matrix": (
         bringing(name="precomputed"),
-        "the kernel name 'precomputed' is built in; give yours another name",
+        "the kernel name 'precomputed' is built in; upgrade the plugin, or give yours another name",
     ),
     "callable": (
         bringing(name="callable"),

@@ -182,7 +182,10 @@ FAULTS = {
         SOLVER.format(line="name, purpose = 'bad', 3"),
         "solver class Bad needs a text as purpose",
     ),
-    "built-in name": (offering("ldm"), "the objective name 'ldm' is built in; give yours another name"),
+    "built-in name": (
+        offering("ldm"),
+        "the objective name 'ldm' is built in; upgrade the plugin, or give yours another name",
+    ),
     "twice": (
         returning("[type('A', (SVM,), {'name': 'twin'}), type('B', (SVM,), {'name': 'twin'})]"),
         "it offers several objectives with the name 'twin'",
