@@ -13,6 +13,7 @@ import numpy as np
 from mdlearn.driver.limits import LimitShortfall
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
+from mdlearn.forms.penalised.constraints import Constraints
 from mdlearn.forms.proof import State
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
@@ -51,6 +52,12 @@ def fit(
     verbose: int = 0,
     warm_start: Model | None = None,
     X_decide: Any = None,
+    bounds: Any = None,
+    nonnegative: Any = None,
+    monotone: Mapping[Any, int] | None = None,
+    fairness: tuple[Any, float] | None = None,
+    A_ub: Any = None,
+    b_ub: Any = None,
     **params: Any,
 ) -> Model:
     """Fit a margin-distribution classifier (or what a plugin makes of the family) and certify it: the public API.
@@ -119,6 +126,18 @@ def fit(
         end) make use of it, unless w = 0 is the better beginning; asgd, sgd, direct and linprog begin as ever.
     X_decide : array-like or sparse matrix of shape (n, d), optional
         Rows whose labels count for ``tol="decisions"``. Default: the training rows.
+    bounds : pair, or sequence of d pairs, optional
+        Limits (lower, upper) of all coefficients, or of each; None is no limit. This and what follows are constraints
+        on the coefficients of a linear kernel, for two classes or a regression; the intercept is free of them. The
+        certificate includes them: the coefficients are feasible, and the bound is that of the constrained problem.
+    nonnegative : list of columns, or True, optional
+        Columns (numbers, or names of a data frame) whose coefficients are >= 0; True: all.
+    monotone : mapping of columns to 1 or -1, optional
+        Columns with which f may only rise (1) or fall (-1).
+    fairness : tuple (group, epsilon), optional
+        Of an array (m,) of two values: the mean decision values of both groups differ by epsilon at most.
+    A_ub, b_ub : array-like or sparse matrix of shape (n, d), and array-like of shape (n,), optional
+        Constraints A_ub w <= b_ub.
     **params
         Hyper-parameters of the objective and of the kernel.
 
@@ -149,6 +168,11 @@ def fit(
     if X_decide is not None and not isinstance(limits.tol, DecisionTolerance):
         raise ValueError("X_decide are rows for tol='decisions'; give that tol, or leave X_decide out")
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
+    constrained = bounds, nonnegative, monotone, fairness, A_ub, b_ub
+    if {*map(type, constrained)} != {type(None)}:
+        if blocks is not None:
+            raise ValueError("row blocks take no constraints; an objective of a plugin can declare them as LimitTerm")
+        call = replace(call, constraints=Constraints(*constrained))
     if blocks is not None:
         if warm_start is not None:
             raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")

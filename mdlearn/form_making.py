@@ -30,6 +30,7 @@ from mdlearn.data.validation import Data
 from mdlearn.driver.checked_form import check_features, check_form
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.errors import call_with_error_notes, class_is_foreign, steps_with_error_notes
+from mdlearn.forms.penalised.constraints import NO_CONSTRAINTS, Constraints
 from mdlearn.forms.problem import Form, as_joint_problem
 from mdlearn.forms.proof import Solution, ZeroProof
 from mdlearn.numerics.seeds import seeded_rng
@@ -65,6 +66,7 @@ class FormMaker:
     multiclass: str
     seed: int
     handed: PathCache
+    constraints: Constraints  # on the coefficients, by the caller of the fit
     solve: Callable[[Form], list[Solution]]  # solves another form, for objectives that need that first
     # raises ValueError for a form that the engine cannot take; None: it takes the first
     check: Callable[[Form], None] | None = None
@@ -100,6 +102,8 @@ class FormMaker:
         else:
             form = yield from task.problem(*given)
         form = as_joint_problem(form) if self.multiclass == "joint" else form
+        if self.constraints is not NO_CONSTRAINTS:
+            form = self.constraints.of(form, piece)
         if type(task).check_form is not Objective.check_form:
             call_with_error_notes(task, "objective", "check_form", form, params)
         if self.check is not None:

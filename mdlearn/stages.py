@@ -25,6 +25,7 @@ from mdlearn.driver.limits import Limits, LimitShortfall
 from mdlearn.errors import FaultyProblem, call_with_error_notes, class_is_foreign, did_you_mean, is_foreign
 from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
+from mdlearn.forms.penalised.constraints import NO_CONSTRAINTS, Constraints
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
 from mdlearn.model.build import StoredCoefficients, build_model, rows_used_by_models, stored_coefficients
@@ -134,6 +135,7 @@ class Call:
     multiclass: str
     limits: Limits
     seed: int
+    constraints: Constraints = NO_CONSTRAINTS
 
     @classmethod
     def of(
@@ -307,7 +309,7 @@ class CheckedCall:
             return found
 
         several, own = self.pairs is not None, (task, filled, kernel, call.bias, call.multiclass, call.seed)
-        turns = FormMaker(self.data, self.pairs, *own, handed, level)
+        turns = FormMaker(self.data, self.pairs, *own, handed, call.constraints, level)
         try:
             with overflow_errstate():
                 form = finished(turns.make(0), limits.late)

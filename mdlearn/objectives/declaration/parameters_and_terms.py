@@ -28,7 +28,8 @@ from mdlearn.objectives.declaration.relative import Relative
 
 FIT_ARGUMENTS = frozenset(
     "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
-    "random_state n_threads callback verbose warm_start gamma degree coef0 approximation n_components".split()
+    "random_state n_threads callback verbose warm_start X_decide bounds nonnegative monotone fairness A_ub b_ub "
+    "gamma degree coef0 approximation n_components".split()
 )
 WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
 """Ways of several classes that an objective can declare."""
