@@ -25,7 +25,6 @@ next product with all of G, which takes its place, or taken away by conjugate gr
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -113,29 +112,36 @@ class VarianceRounds(DecompositionRounds):
         values = np.maximum(values, 0.0)
         # A polynomial kernel has few independent columns: what the factor leaves of it is less than single precision.
         self.B = np.empty((L.shape[0], r + self.free_bias), dtype=self.columns.dtype)
+        self.place = np.full(L.shape[0], -1, dtype=np.intp)  # of rows in B; -1: nobody asked for them
         self.taken_signs = np.ones(r + self.free_bias, dtype=self.columns.dtype)
         self.turned = Q * np.sqrt(values / (1.0 + values))
-        yield from self._write_taken(self.B.dtype)
         self.inverse = (Q / (1.0 + values)) @ Q.T
         if self.free_bias:
             s = column.kappa * (L.T @ self._up(self.ones))
             q = self.inverse @ s
             held = column.kappa * float(self.ones @ self.ones) - float(s @ q)
             one = 1.0 - L @ q
-            self.B[:, r], self.taken_signs[r] = one / np.sqrt(held), -1.0
+            self.taken_by_bias, self.taken_signs[r] = one / np.sqrt(held), -1.0
             self.lift = one / held  # decision values of a coefficient that is lacking in the sum
             self.towards_ones = self._preconditioned(self.ones)
         if self.whole:
             m = L.shape[0]
             self.values = yield from self.columns.block(np.arange(m), np.empty(m * m, dtype=self.columns.dtype))
 
-    def _write_taken(self, dtype: Any) -> Generator[None, None, None]:
-        """Write what the variance takes from the Hessian, as a product in the precision of `dtype`."""
+    def taken(self, rows: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Rows of B, what the variance takes from the Hessian: made once, for those of working sets alone."""
+        new, r = rows[self.place[rows] < 0], self.turned.shape[0]
+        first = int(np.count_nonzero(self.place >= 0))  # in the order of use: other memory stays untouched
+        dtype = np.dtype(np.float64) if self.grown else self.B.dtype  # the product's precision
         turned = self.turned.astype(dtype, copy=False)
-        for start in range(0, self.factor.shape[0], ROWS_PER_OUTER):
-            rows = slice(start, start + ROWS_PER_OUTER)
-            self.B[rows, : turned.shape[0]] = self.factor[rows].astype(dtype, copy=False) @ turned
+        for part in steps(new.shape[0], ROWS_PER_OUTER):
+            own = slice(first + part.start, first + part.stop)
+            self.B[own, :r] = self.factor[new[part]].astype(dtype, copy=False) @ turned
+            if self.free_bias:
+                self.B[own, r] = self.taken_by_bias[new[part]]
             yield
+        self.place[new] = np.arange(first, first + new.shape[0])
+        return self.B[self.place[rows]]
 
     def spread(self, f: np.ndarray) -> np.ndarray:
         """kappa S f."""
@@ -217,7 +223,7 @@ class VarianceRounds(DecompositionRounds):
     def block(self, rows: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Bound on the Hessian between the rows of a working set."""
         H = self._room(rows.shape[0]) if self.whole else (yield from super().block(rows))
-        part, tiles = self.B[rows], list(steps(rows.shape[0], ROWS_PER_TILE))
+        part, tiles = (yield from self.taken(rows)), list(steps(rows.shape[0], ROWS_PER_TILE))
         for k, own in enumerate(tiles):
             for others in tiles[: k + 1]:
                 # Not a view of the same rows: what NumPy mirrors then takes longer than the product.
@@ -238,7 +244,8 @@ class VarianceRounds(DecompositionRounds):
     def strip(self, rows: np.ndarray, others: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Bound on the Hessian between some rows and others."""
         H = self._gathered(rows, others) if self.whole else (yield from super().strip(rows, others))
-        H -= self.B[rows] @ (self.B[others] * self.taken_signs).T
+        taken = yield from self.taken(others)
+        H -= (yield from self.taken(rows)) @ (taken * self.taken_signs).T
         yield
         return H
 
@@ -299,7 +306,7 @@ class VarianceRounds(DecompositionRounds):
             return (yield from super().grow())
         self.grown, self.single = True, False
         self.within = np.empty(0, dtype=np.intp)  # its Hessian is made anew
-        yield from self._write_taken(np.float64)
+        self.place[:] = -1
         return True
 
     def correct(self) -> Generator[None, None, bool]:

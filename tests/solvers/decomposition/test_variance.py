@@ -83,7 +83,8 @@ def test_products_are_read_from_the_values_between_all_rows(bias, d, monkeypatch
         H = yield from bound(self, index)
         # What the bound is made of: kernel, constant, and the part of the factor.
         G = yield from block(self.columns, index, np.empty(len(index) ** 2, dtype=self.columns.dtype))
-        expected = G + self.constant - (self.B[index] * self.taken_signs) @ self.B[index].T
+        part = yield from self.taken(index)
+        expected = G + self.constant - (part * self.taken_signs) @ part.T
         np.testing.assert_allclose(H, expected, atol=1e-5 * np.abs(expected).max())
         return H
 

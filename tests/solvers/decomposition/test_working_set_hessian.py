@@ -39,7 +39,7 @@ def test_it_is_that_of_its_rows(objective, bias, monkeypatch):
         if self.u.shape[0] == X.shape[0]:
             expected = K[np.ix_(found, found)] + self.constant
             if objective == "ldm":
-                part = self.B[found].astype(np.float64)
+                part = (yield from self.taken(found)).astype(np.float64)
                 expected -= part @ (part * self.taken_signs).T
                 assert part.shape[1] == self.factor.shape[1] + (bias == "free")
             np.testing.assert_allclose(H, expected, atol=1e-5)
