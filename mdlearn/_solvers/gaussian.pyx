@@ -8,43 +8,19 @@ a version for wider vectors is chosen when the module is loaded. All do the same
 from libc.stdint cimport uint16_t
 
 from mdlearn._solvers.clones cimport MDLEARN_LANES
-from mdlearn._solvers.exponential cimport mdlearn_exp_one_double
+from mdlearn._solvers.exponential cimport mdlearn_exp_low_double
 from mdlearn._solvers.rows cimport real_t
 
 
 cdef extern from *:
     """
-    MDLEARN_INLINE float mdlearn_exp_one_float(float x)
-    {
-        float v = x < -87.0f ? -87.0f : x, t, whole, r, s, p, q;
-        union { float number; uint32_t bits; } power, value;
-        v = v > 88.0f ? 88.0f : v;
-        t = v * 1.44269504f + 12582912.0f;
-        whole = t - 12582912.0f;
-        r = (v - whole * 0.693359375f) - whole * -2.12194440e-4f;
-        s = r * r;
-        p = 1.0f / 720.0f;
-        q = 1.0f / 5040.0f;
-        p = p * s + 1.0f / 24.0f;
-        q = q * s + 1.0f / 120.0f;
-        p = p * s + 0.5f;
-        q = q * s + 1.0f / 6.0f;
-        p = p + q * r;
-        p = p * s + r;
-        p = p + 1.0f;
-        power.number = t;
-        value.number = p;
-        value.bits += power.bits << 23;
-        return x < -87.0f ? 0.0f : value.number;
-    }
-
     /* Differences of a row a and of `n` rows whose entries lie column by column, LONG numbers apart. */
     #define MDLEARN_LOOPS(real)                                                                            \\
     MDLEARN_CLONES static void mdlearn_exp_##real(real *x, Py_ssize_t n)                                   \\
     {                                                                                                      \\
         Py_ssize_t k;                                                                                      \\
         for (k = 0; k < n; k++)                                                                            \\
-            x[k] = mdlearn_exp_one_##real(x[k]);                                                           \\
+            x[k] = mdlearn_exp_low_##real(x[k]);                                                           \\
     }                                                                                                      \\
     MDLEARN_CLONES static void mdlearn_near_##real(                                                        \\
         const real *a, const real *B, Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, real *K)               \\
@@ -68,7 +44,7 @@ cdef extern from *:
             }                                                                                              \\
         }                                                                                                  \\
         for (j = 0; j < n; j++)                                                                            \\
-            K[j] = mdlearn_exp_one_##real(K[j]);                                                           \\
+            K[j] = mdlearn_exp_low_##real(K[j]);                                                           \\
     }                                                                                                      \\
     MDLEARN_CLONES static double mdlearn_sum_##real(const real *K, const real *coef, Py_ssize_t n)         \\
     {                                                                                                      \\
@@ -86,18 +62,6 @@ cdef extern from *:
     }
     MDLEARN_LOOPS(double)
     MDLEARN_LOOPS(float)
-
-    MDLEARN_CLONES static void mdlearn_gaussian_row(
-        double *K, const double *right, double left, double scale, Py_ssize_t n)
-    {
-        Py_ssize_t j;
-        for (j = 0; j < n; j++) {
-            const double v = scale * K[j] - left - right[j];
-            K[j] = v > 0.0 ? 0.0 : v;
-        }
-        for (j = 0; j < n; j++)
-            K[j] = mdlearn_exp_one_double(K[j]);
-    }
 
     /* Sums of 4 rows of values, FAR numbers apart, with `right`, and their share in those of n columns with `left`. */
     MDLEARN_CLONES static void mdlearn_both_sides(
@@ -138,8 +102,6 @@ cdef extern from *:
         const double *a, const double *B, Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, double *K) noexcept nogil
     void mdlearn_near_float(
         const float *a, const float *B, Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, float *K) noexcept nogil
-    void mdlearn_gaussian_row(
-        double *K, const double *right, double left, double scale, Py_ssize_t n) noexcept nogil
     void mdlearn_both_sides(
         const uint16_t *K, Py_ssize_t far, Py_ssize_t n, const float *left, const float *right, double *across,
         float *down) noexcept nogil
@@ -166,27 +128,6 @@ def exponentials(real_t[:, ::1] K):
             mdlearn_exp_double(&K[0, 0], n)
         else:
             mdlearn_exp_float(&K[0, 0], n)
-
-
-def gaussians(double[:, ::1] K, const double[::1] left, const double[::1] right, double scale):
-    """Replace inner products by values of the Gaussian kernel, exp(scale K_ij - left_i - right_j), none above 1.
-
-    Parameters
-    ----------
-    K : (n, m), written to
-    left, right : (n,), (m,)
-        gamma |a|^2 and gamma |b|^2.
-    scale : float
-        2 gamma.
-    """
-    if left.shape[0] != K.shape[0] or right.shape[0] != K.shape[1]:
-        raise ValueError("the Gaussian kernel needs a squared length per row and per column")
-    cdef Py_ssize_t i
-    if K.shape[0] == 0 or K.shape[1] == 0:
-        return
-    with nogil:
-        for i in range(K.shape[0]):
-            mdlearn_gaussian_row(&K[i, 0], &right[0], left[i], scale, K.shape[1])
 
 
 cdef void near(const real_t* a, const real_t[:, ::1] B, Py_ssize_t j, Py_ssize_t n, real_t* K) noexcept nogil:

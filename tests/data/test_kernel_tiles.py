@@ -15,16 +15,17 @@ from mdlearn.extend import Parameter
 from mdlearn.numerics.interruptible import finished
 
 KINDS = {
-    "few columns": (3, {"gamma": 0.7}, "DifferenceTiles"),
-    "many columns": (30, {"gamma": 0.05}, "SingleTiles"),
-    "far rows": (30, {"gamma": 50.0}, "ExactTiles"),
-    "far rows of few columns": (3, {"gamma": 5000.0}, "ExactTiles"),
-    "poly": (6, {"gamma": 0.3, "degree": 3, "coef0": 1.0}, "ExactTiles"),
+    "few columns": (3, {"gamma": 0.7}, "DifferenceTiles", "DifferenceTiles"),
+    "many columns": (30, {"gamma": 0.05}, "GaussianTiles", "GaussianTiles"),
+    "long rows": (140, {"gamma": 0.01}, "GaussianTiles", "ExactTiles"),
+    "far rows": (30, {"gamma": 50.0}, "ExactTiles", "ExactTiles"),
+    "far rows of few columns": (3, {"gamma": 5000.0}, "ExactTiles", "DifferenceTiles"),
+    "poly": (6, {"gamma": 0.3, "degree": 3, "coef0": 1.0}, "ExactTiles", "ExactTiles"),
 }
 
 
 def features_of(kind, storage=np.asarray, m=700):
-    d, params, _ = KINDS[kind]
+    d, params, *_ = KINDS[kind]
     X = np.random.default_rng(d).standard_normal((m, d)) + 3.0
     rows = array_as_rows(storage(X), "X")
     kernel = make_kernel("poly" if kind == "poly" else "rbf", params, rows, np.ones(m))
@@ -59,8 +60,8 @@ def test_blocks_and_products_are_those_of_the_matrix(kind, single, storage, monk
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_values_are_made_of(kind):
     features, _ = features_of(kind)
-    assert type(features.columns(single=True)).__name__ == KINDS[kind][2]
-    assert features.columns(single=False).dtype == np.float64
+    single, double = features.columns(single=True), features.columns(single=False)
+    assert (type(single).__name__, type(double).__name__) == KINDS[kind][2:] and double.dtype == np.float64
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn._solvers.gaussian import exponentials, gaussians
+from mdlearn._solvers.gaussian import exponentials
+from mdlearn._solvers.gaussian_tiles import gaussians
 from mdlearn.data.kernel_functions import KernelFunction, kernel_function_rows, kernel_function_takes_objects
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.object_rows import ObjectRows

@@ -72,8 +72,7 @@ class StoredTiles(KernelTiles):
         def work(tile: Tile) -> None:
             rows, _, (side, own) = tile
             values = self.source._values(rows, side)
-            # Exponents in single precision can be a trace above 0.
-            own[...] = np.minimum(np.rint(values * ROUNDED_UNITS), ROUNDED_UNITS) if self.rounded else values
+            own[...] = np.rint(values * ROUNDED_UNITS) if self.rounded else values
 
         yield from self._over(tiles_with_room(), work)
         self.length = 0
