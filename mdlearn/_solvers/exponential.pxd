@@ -5,7 +5,7 @@ from mdlearn._solvers.clones cimport MDLEARN_LANES
 cdef extern from *:
     """
     #include <stdint.h>
-    /* Of x <= 709: a limit from above costs a fifth of all. Adding 1.5 2^52 leaves the nearest integer in the last bits. */
+    /* Of x <= 709: a limit would cost a fifth of all. Adding 1.5 2^52 leaves the nearest integer in the last bits. */
     MDLEARN_INLINE double mdlearn_exp_low_double(double x)
     {
         double v = x < -708.0 ? -708.0 : x, t, whole, r, s, p, q;

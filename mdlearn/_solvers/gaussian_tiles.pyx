@@ -25,7 +25,7 @@ cdef extern from *:
         for (j = 0; j < n; j++)                                                                                \\
             K[j] = mdlearn_exp_low_##real(K[j]);                                                               \\
     }                                                                                                          \\
-    /* Inner products of 4 rows with n rows whose entries lie column by column, APART numbers from each other. */ \\
+    /* Inner products of 4 rows with n rows whose entries lie column by column, APART from each other. */       \\
     MDLEARN_CLONES static void mdlearn_inner_##real(                                                           \\
         const real *a, const real *b, const real *c, const real *e, const real *MDLEARN_ALONE B,               \\
         Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, real *MDLEARN_ALONE W,                                   \\
@@ -59,7 +59,7 @@ cdef extern from *:
             }                                                                                                  \\
         }                                                                                                      \\
     }                                                                                                          \\
-    /* Sums of 4 rows of values, FAR numbers apart, with `right`, and their share in those of n columns with `left`. */ \\
+    /* Sums of 4 rows of values, FAR apart, with `right`, and their share in those of n columns with `left`. */   \\
     MDLEARN_CLONES static void mdlearn_value_sums_##real(                                                      \\
         const real *K, Py_ssize_t far, Py_ssize_t n, const real *left, const real *right, double *across,      \\
         real *down)                                                                                            \\
