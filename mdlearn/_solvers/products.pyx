@@ -1,4 +1,5 @@
-"""Symmetric matrices: sums of outer products of rows, added to the lower triangle, and blocks with their mirror images.
+"""Symmetric matrices: sums of outer products of rows, added to the lower triangle, blocks with their mirror images, and
+sums of some of their rows.
 
 Dense rows of X' D X by pieces go through BLAS, which numpy.matmul cannot tell to add into a matrix. Other threads run
 meanwhile.
@@ -9,6 +10,23 @@ from libc.string cimport memcpy
 
 from mdlearn._solvers.clones cimport MDLEARN_LANES
 from mdlearn._solvers.rows cimport check_csr, index_t, real_t, sparse_add
+
+cdef extern from *:
+    """
+    MDLEARN_CLONES static void mdlearn_add_4_rows(
+        const double *a, const double *b, const double *c, const double *d, const double *weights,
+        double *MDLEARN_ALONE out, Py_ssize_t n)
+    {
+        const double p = weights[0], q = weights[1], r = weights[2], s = weights[3];
+        Py_ssize_t j;
+        for (j = 0; j < n; j++)
+            out[j] = (((out[j] + p * a[j]) + q * b[j]) + r * c[j]) + s * d[j];
+    }
+    """
+    void mdlearn_add_4_rows(
+        const double* a, const double* b, const double* c, const double* d, const double* weights, double* out,
+        Py_ssize_t n) noexcept nogil
+
 
 ctypedef void (*syrk_t)(
     char* uplo, char* trans, int* n, int* k, double* alpha, double* a, int* lda, double* beta, double* c, int* ldc,
@@ -149,3 +167,36 @@ def write_symmetric(const real_t[:, ::1] values, real_t[:, ::1] G, Py_ssize_t ro
     if n and k:
         with nogil:
             both_halves(values, G, row, column)
+
+
+cdef void rows_added(
+    const double[:, ::1] G, const long long[::1] rows, const double[::1] weights, double[::1] out
+) noexcept nogil:
+    # Four long streams of memory, from which every number is read once.
+    cdef Py_ssize_t i, j, n = G.shape[1], whole = rows.shape[0] - rows.shape[0] % 4
+    for i in range(0, whole, 4):
+        mdlearn_add_4_rows(
+            &G[rows[i], 0], &G[rows[i + 1], 0], &G[rows[i + 2], 0], &G[rows[i + 3], 0], &weights[i], &out[0], n)
+    for i in range(whole, rows.shape[0]):
+        for j in range(n):
+            out[j] += weights[i] * G[rows[i], j]
+
+
+def add_rows(const double[:, ::1] G, const long long[::1] rows, const double[::1] weights, double[::1] out):
+    """Add sum_i weights_i G[rows_i] to `out`.
+
+    Parameters
+    ----------
+    G : (m, n)
+    rows, weights : (k,)
+    out : (n,)
+    """
+    cdef Py_ssize_t i
+    if weights.shape[0] != rows.shape[0] or out.shape[0] != G.shape[1]:
+        raise ValueError("a sum of rows needs a weight a row, and as many entries as rows have")
+    for i in range(rows.shape[0]):
+        if not 0 <= rows[i] < G.shape[0]:
+            raise ValueError("an index is out of range")
+    if out.shape[0]:
+        with nogil:
+            rows_added(G, rows, weights, out)

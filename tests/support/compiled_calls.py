@@ -287,15 +287,14 @@ CASES = {
     "dual_descent.dense_sweeps": (ascend_dense, {"X": one(M, D), "w": one(D + 1), **ASCENT}),
     "dual_descent.sparse_sweeps": (ascend_csr, {**filled(), "w": one(D + 1), **ASCENT}),
     "dual_descent.sparse_survey": (survey_csr, {**filled(), "w": one(D + 1), **ASCENT}),
-    "dual_descent.sums_of_sweep": (sum_up_ascent, {
-        "w": one(D + 1), "centre": one(D + 1), "margins": one(M), **ASCENT}),
-    "envelopes.slopes": (envelopes.slopes, {"z": one(M), **ENVELOPES, "kink": 1.0, "u": one(M),
-                                            "free": integers(M, M)}),
+    "dual_descent.sums_of_sweep": (sum_up_ascent, {"w": one(D + 1), "centre": one(D + 1), "margins": one(M), **ASCENT}),
+    "envelopes.slopes": (envelopes.slopes, {
+        "z": one(M), **ENVELOPES, "kink": 1.0, "u": one(M), "free": integers(M, M)}),
     "envelopes.minimum": (envelopes.minimum, {"z": one(M), "dz": one(M), **ENVELOPES, "kink": 1.0, "u": one(M),
                                               "start": -1.0, "bend": 1.0, "close": 0.1}),
-    "envelopes.newton_steps": (newton_steps, {"B": one(M, D), "A": np.eye(D), "fixed": one(D), "w": one(D), "z": one(M),
-                                              "u": one(M), "alpha": one(M), "free": integers(M, M), **ENVELOPES,
-                                              **ROOM}),
+    "envelopes.newton_steps": (newton_steps, {
+        "B": one(M, D), "A": np.eye(D), "fixed": one(D), "w": one(D), "z": one(M), "u": one(M), "alpha": one(M),
+        "free": integers(M, M), **ENVELOPES, **ROOM}),
     "envelopes.stage": (stage, {"B": one(M, D), "A": np.eye(D), "L": np.eye(D), "fixed": one(D), "w": one(D),
                                 "z": one(M), "u": one(M), "alpha": one(M), "free": integers(M, M), **ENVELOPES,
                                 "softness": one(M), **ROOM}),
@@ -320,8 +319,8 @@ CASES = {
         "H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3, D) + 2, "out": one(4, 3),
         "start": 0, "stop": 4}),
     "gaussian.exponentials": (gaussian.exponentials, {"K": one(M, D)}),
-    "gaussian_tiles.gaussians": (gaussian_tiles.gaussians, {"K": one(M, D), "left": one(M), "right": one(D),
-                                                            "scale": 0.5}),
+    "gaussian_tiles.gaussians": (gaussian_tiles.gaussians, {
+        "K": one(M, D), "left": one(M), "right": one(D), "scale": 0.5}),
     "gaussian_tiles.add_products": (gaussian_tiles.add_products, {
         "A": one(M, D), "B": one(D, K), "left": one(M), "right": one(K), "scale": 0.5, "above": one(M),
         "beside": one(K), "across": one(M), "down": one(K)}),
@@ -381,14 +380,15 @@ CASES = {
         narrow_scatter.quadratic,
         {"T": one(D, 16), "counts": one(M), "labels": np.ones(M), "mean": one(D), "about": one(D, D + 8), "kappa": 0.1,
          "weights": one(16), "room": one(D + 2, D + 8), "A": np.eye(D), "L": np.eye(D), "v": one(D)}),
-    "point_values.values": (
-        point_values.values,
-        {"X": one(M, D), **POINT, **MULTIPLIERS, "w": one(D), "b": 0.5, "own": one(M), "sums": one(3, D)}),
+    "point_values.values": (point_values.values, {
+        "X": one(M, D), **POINT, **MULTIPLIERS, "w": one(D), "b": 0.5, "own": one(M), "sums": one(3, D)}),
     "point_values.feasible": (point_values.feasible, {**POINT, **MULTIPLIERS}),
     "point_values.at_multipliers": (point_values.at_multipliers, {**POINT, "b": 0.5, "w": one(D)}),
     "products.add_dense": (products.add_dense, {"B": one(M, D), "weight": 0.5, "M": one(D, D), "capsule": SYRK}),
-    "products.write_symmetric": (
-        products.write_symmetric, {"values": one(2, 3), "G": one(5, 5), "row": 2, "column": 0}),
+    "products.write_symmetric": (products.write_symmetric, {
+        "values": one(2, 3), "G": one(5, 5), "row": 2, "column": 0}),
+    "products.add_rows": (products.add_rows, {
+        "G": one(M, D), "rows": integers(M, M), "weights": one(M), "out": one(D)}),
     "products.add_sparse": (products.add_sparse, {**filled(), "weights": one(M), "M": one(D + 1, D + 1), **RANGE,
                                                   "bias": True, "most": 1 << 20}),
     "reading.row_squares": (reading.row_squares, {"X": one(M, D), "out": one(M)}),

@@ -46,9 +46,6 @@ from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.pivoted_cholesky import pivoted_cholesky_of_kernel
 
-MANY_KNOWN = 0.5
-"""Share of the known rows of a Gram matrix that have a coefficient, from which a product with all of them is faster."""
-
 
 @quick_init
 @dataclass(frozen=True)
@@ -181,10 +178,7 @@ class KernelFeatures:
         if self._known.rows is not None:
             known = self._known.rows
             used = np.flatnonzero(coef[known.index])
-            if used.shape[0] > MANY_KNOWN * known.count:
-                f += coef[known.index] @ known.values[: known.count]
-            else:
-                f += sum_of_gram_rows(known.values, used, coef[known.index[used]])
+            f += sum_of_gram_rows(known.values, used, coef[known.index[used]])
             rest[known.index] = 0.0
         for asked, answer in self._known.answers[:1]:
             change = coef - asked
