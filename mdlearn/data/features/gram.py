@@ -29,7 +29,7 @@ SINGLE_ROW_LENGTH = 128
 a group of rows, but groups are made of twice as many rows as steps ask for. On 1,800 to 5,600 rows of 64 columns
 (digits), 121 (mushroom) and 123 (a9a) fits took 0.4 to 1 of the time, of 256 (usps) 1 to 1.1."""
 
-FEW_ENTRIES, MOST_ENTRIES = 0.2, 0.8
+GATHERED_SHARE, ADDED_SHARE = 0.2, 0.8
 """Shares of entries that are not 0 up to which rows of a matrix take less time than the matrix as it lies: gathered
 ones for several vectors, and ones that are added where they lie. With 0.8 these took 0.4 to 0.9 of the time of BLAS."""
 GATHERED_ENTRIES, ADDED_ENTRIES = 1 << 16, 1 << 23
@@ -281,7 +281,7 @@ def gram_by_kernel(kernel: Kernel, rows: Rows) -> Generator[None, None, np.ndarr
 def gram_product(G: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return G v, G symmetric, v of shape (m,) or (m, k): of the rows where v is not 0 alone, where these are few."""
     rows = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))
-    if rows.shape[0] > (MOST_ENTRIES if v.ndim == 1 else FEW_ENTRIES) * v.shape[0]:
+    if rows.shape[0] > (ADDED_SHARE if v.ndim == 1 else GATHERED_SHARE) * v.shape[0]:
         return np.asarray(G @ v)
     return sum_of_gram_rows(G.T if G.flags.f_contiguous else G, rows, v[rows])
 
