@@ -67,7 +67,7 @@ def _squared_lengths(model: FittedRecord, A: Rows) -> np.ndarray:
 
 
 def _rounding_sizes(model: FittedRecord) -> np.ndarray:
-    """Rounding of decision values of every problem, at most, per unit of max(1, |phi(x)|), shape (p,)."""
+    """Rounding of decision values of every problem, at most, per unit of 1 + |phi(x)|, shape (p,)."""
     if model._coef is not None:
         size = np.square(model._coef, dtype=np.float64).sum(axis=1) + np.square(model.intercept_, dtype=np.float64)
         return UNIT * (model._coef.shape[1] + 4.0) * np.sqrt(2.0 * size)
@@ -106,8 +106,8 @@ class DecisionRoom:
     def of_rows(self, model: FittedRecord, A: Rows) -> np.ndarray:
         """Return the room of every row and problem of the model, shape (n, p)."""
         lengths = _lengths_of_features(model, A)
-        room = np.multiply.outer(lengths, self.distances)
-        room += np.multiply.outer(np.maximum(lengths, 1.0), self.sizes)
+        room = np.multiply.outer(lengths, self.distances + self.sizes)
+        room += self.sizes
         return room
 
 
