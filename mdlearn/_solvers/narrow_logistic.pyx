@@ -5,22 +5,18 @@ multipliers stand for the point which the step leads to, so that the bound does 
 
 Over many columns a factor serves several steps: conjugate gradients with it make up for the second derivatives that
 have changed, or that a sample of the rows has missed.
+
+Steps far from the optimum go over rows of single precision where these are given. Before its point is read, or its
+gap is small, a problem is refined: coefficients become those that ALPHA makes of the rows themselves, and all values
+are computed anew.
 """
 
 from libc.math cimport INFINITY, fabs, isfinite
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from mdlearn._solvers.logistic_loops cimport balance, length, mdlearn_logistic_entropy, mdlearn_logistic_slopes
-from mdlearn._solvers.narrow_loops cimport mdlearn_adjoint, mdlearn_gram, mdlearn_margins, mdlearn_scaled
 from mdlearn._solvers.narrow_matrices cimport check_shared, factor, give_shared, solve, take_shared
 from mdlearn._solvers.rows cimport add, inner
-
-cdef enum:
-    # Rows of the table of a problem: numbers of every row of it.
-    LABEL, CAP, Z, U, SIGNED, BENDS, DZ, BEFORE, ALPHA, TOWARDS, BEST, FACTORED, Q, TABLE
-    # Rows of the table of its coefficients.
-    W = 0, G, STEP, STANDS, FIXED, RIDGE, SCRATCH, MORE_SCRATCH, RESIDUAL, SOLVED, ALONG, PRODUCT, VECTORS
-    LANES = 8, PIECE = 256
 
 cdef double SHORT_BY_SAMPLE = 0.5
 """Length of a step by a sample's matrix below which the sample has missed rows that matter."""
@@ -31,6 +27,9 @@ cdef double RENEWAL_STEPS = 3.0
 """Steps like the last one whose iterations cost more than a new factor."""
 cdef int ITERATIONS_BY_SAMPLE = 2
 """Iterations of a step that even a new factor of a sample needs."""
+cdef double ROUGH_GAP = 1e-5
+"""Share of the objective that a gap or the fall of a step is to have for steps in single precision: their values are
+good to some 1e-7 of it. With 1e-4 and 1e-6 fits take 0.8 to 1.2 of the time (five sets), the former more on usps."""
 
 
 cdef class NarrowLogistic:
@@ -45,25 +44,19 @@ cdef class NarrowLogistic:
     another length may; rounding : share of the objective that it may rise by; left_over : share of their sum that
     multipliers of a free bias may miss theirs by; stride : of the rows that matrices come from at first; far : share of
     the objective that a step is to promise for that; price : iterations of conjugate gradients that cost as much as a
-    matrix of all rows, 0 where each step has a matrix of its own.
+    matrix of all rows, 0 where each step has a matrix of its own; S : (n, m) or None, the columns in single precision,
+    with zeros up to a multiple of 16: for a beginning whose coefficients alpha makes.
 
     Attributes
     ----------
     objective, bound : at w; of the best multipliers so far.
     """
 
-    cdef const double[:, ::1] T
-    cdef double[:, ::1] table, vectors, room, M
-    cdef Py_ssize_t rows, m, n, stride
-    cdef double sharpness, kink, least_bend, full, close, rounding, left_over, far, price, loss
-    cdef bint free, at_slope, factored, fresh, exact
-    cdef readonly double objective, bound
-
     def __init__(
         self, const double[:, ::1] T, const double[::1] labels, const double[::1] caps, const double[::1] alpha,
         const double[::1] fixed, double[:, ::1] table, double[:, ::1] vectors, double[:, ::1] M, double[:, ::1] room,
         double sharpness, double kink, bint free, double least_bend, double full, double close, double rounding,
-        double left_over, Py_ssize_t stride, double far, double price,
+        double left_over, Py_ssize_t stride, double far, double price, const float[:, ::1] S,
     ):
         cdef Py_ssize_t n = T.shape[0], m = T.shape[1], rows = labels.shape[0], k, j, which
         if n == 0 or m == 0 or m % LANES or table.shape[0] != TABLE or table.shape[1] != m or stride < 1:
@@ -74,7 +67,9 @@ cdef class NarrowLogistic:
             raise ValueError("the room does not fit the columns")
         if M.shape[0] != n or M.shape[1] != n + 8 or (fixed is not None and fixed.shape[0] != n):
             raise ValueError("the matrices do not fit the columns")
-        self.T, self.table, self.vectors, self.room, self.M = T, table, vectors, room, M
+        if S is not None and (S.shape[0] != n or S.shape[1] != (m + SINGLE_LANES - 1) // SINGLE_LANES * SINGLE_LANES):
+            raise ValueError("the columns in single precision are not those of the others")
+        self.S, self.T, self.table, self.vectors, self.room, self.M = S, T, table, vectors, room, M
         self.rows, self.m, self.n, self.free, self.stride, self.far = rows, m, n, free, stride, far
         self.sharpness, self.kink, self.least_bend, self.left_over = sharpness, kink, least_bend, left_over
         self.full, self.close, self.rounding, self.price = full, close, rounding, price
@@ -91,12 +86,18 @@ cdef class NarrowLogistic:
 
     def begin(self, const double[::1] w):
         """Evaluate at w."""
+        cdef Py_ssize_t j
         if w.shape[0] != self.n:
             raise ValueError("the beginning does not fit the columns")
         self.bound, self.factored, self.fresh = -INFINITY, False, False
+        self.rough = self.loose = self.S is not None
         with nogil:
             memcpy(vector(self, W), &w[0], self.n * sizeof(double))
-            margins(self, W, Z)
+            memset(row(self, Z), 0, self.m * sizeof(double))
+            for j in range(self.n):
+                if w[j] != 0.0:
+                    margins(self, W, Z)
+                    break
             evaluate(self)
             memcpy(row(self, BEST), row(self, U), self.m * sizeof(double))
             slope(self)
@@ -112,7 +113,7 @@ cdef class NarrowLogistic:
         self.factored = take_shared(shared, self.stride, self.least_bend, weights, self.m, M, self.n)
         if self.factored:
             weigh(self)
-            self.fresh = True
+            self.fresh, self.rough_factor = True, self.S is not None
             return
         renew(self)
         if self.factored:
@@ -122,11 +123,27 @@ cdef class NarrowLogistic:
         """Make so many steps, or until the gap is `tol` of the objective, or of `least`; return how many they were."""
         cdef int taken = 0
         with nogil:
-            while taken < most and step(self):
+            while taken < most:
+                if self.rough and not open_by(self, max(tol, ROUGH_GAP), least):
+                    refine(self)
+                if not step(self):
+                    if not self.rough:
+                        break
+                    refine(self)
+                    self.factored = False
+                    continue
                 taken += 1
-                if not self.objective - self.bound > tol * max(fabs(self.objective), least):
+                if self.rough and not open_by(self, ROUGH_GAP, least):
+                    refine(self)
+                if not open_by(self, tol, least):
                     break
         return taken
+
+    def refine(self):
+        """Compute all values anew, and steps from now on, with the rows themselves."""
+        with nogil:
+            if self.loose:
+                refine(self)
 
     def point(self, double[::1] w, double[::1] beta, double[::1] alpha):
         """Write coefficients, best multipliers, and what coefficients are made of."""
@@ -138,16 +155,24 @@ cdef class NarrowLogistic:
             memcpy(&alpha[0], row(self, ALPHA), self.rows * sizeof(double))
 
 
-cdef inline double* row(NarrowLogistic p, int which) noexcept nogil:
-    return &p.table[which, 0]
+cdef inline bint open_by(NarrowLogistic p, double tol, double least) noexcept nogil:
+    """Whether the gap is beyond a share of the objective, or of `least`."""
+    return p.objective - p.bound > tol * max(fabs(p.objective), least)
 
 
-cdef inline double* vector(NarrowLogistic p, int which) noexcept nogil:
-    return &p.vectors[which, 0]
-
-
-cdef inline void margins(NarrowLogistic p, int source, int target) noexcept nogil:
-    mdlearn_margins(&p.T[0, 0], p.m, p.n, p.m, vector(p, source), row(p, LABEL), row(p, target))
+cdef void refine(NarrowLogistic p) noexcept nogil:
+    """Make coefficients of ALPHA, and leave single precision."""
+    cdef const double *best = row(p, BEST)
+    cdef bint rough = p.rough
+    p.rough = p.loose = p.fresh = False
+    stand_for(p, row(p, ALPHA))
+    memcpy(vector(p, W), vector(p, STANDS), (p.n - p.free) * sizeof(double))
+    if rough and p.bound > -INFINITY:
+        if memcmp(best, row(p, ALPHA), p.m * sizeof(double)):
+            stand_for(p, best)
+        p.bound = dual_value(p, best) - 0.5 * inner(vector(p, STANDS), vector(p, STANDS), p.n - p.free)
+    margins(p, W, Z)
+    evaluate(p)
 
 
 cdef void look(NarrowLogistic p) noexcept nogil:
@@ -172,10 +197,18 @@ cdef void stand_for(NarrowLogistic p, const double* u) noexcept nogil:
     """Write the coefficients that multipliers stand for, and what they pull a free bias with."""
     cdef Py_ssize_t j
     cdef double *element = vector(p, STANDS)
-    mdlearn_scaled(row(p, LABEL), u, p.m, row(p, SIGNED))
-    mdlearn_adjoint(&p.T[0, 0], p.m, p.n, p.m, row(p, SIGNED), element)
+    adjoint(p, u, STANDS)
     for j in range(p.n):
         element[j] += vector(p, FIXED)[j]
+
+
+cdef double dual_value(NarrowLogistic p, const double* beta) noexcept nogil:
+    """Dual value of multipliers, without its quadratic part."""
+    cdef Py_ssize_t k
+    cdef double total = 0.0
+    for k in range(p.m):
+        total += beta[k]
+    return p.kink * total - mdlearn_logistic_entropy(beta, row(p, CAP), p.m) / p.sharpness
 
 
 cdef void take(NarrowLogistic p, double value, const double* u) noexcept nogil:
@@ -206,45 +239,11 @@ cdef void weigh(NarrowLogistic p) noexcept nogil:
         p.table[FACTORED, k] = p.stride * p.table[BENDS, k]
 
 
-cdef void matrix(NarrowLogistic p) noexcept nogil:
-    """Write the second derivatives into the lower triangle of M, those of the loss by rows at their weights."""
-    cdef Py_ssize_t i, j, k, start, size, padded, n = p.n, width = n + 8, stride = p.stride
-    cdef Py_ssize_t found = (p.m + stride - 1) // stride
-    cdef double lacking = p.least_bend
-    cdef const double* weighed = row(p, FACTORED)
-    cdef const double* column
-    cdef double *block = &p.room[0, 0]
-    cdef double *weights = block + (n + 2) * PIECE
-    cdef double *M = &p.M[0, 0]
-    for i in range(n):
-        for j in range(width):  # sums are written beyond the diagonal
-            M[i * width + j] = p.vectors[RIDGE, i] if j == i else 0.0
-    if p.free:  # a step along it would have no end where no loss bends
-        for k in range(p.m):
-            lacking -= p.table[BENDS, k]
-        M[(n - 1) * width + n - 1] += max(lacking, 0.0)
-    if stride == 1:
-        for start in range(0, p.m, 256):
-            mdlearn_gram(&p.T[0, start], p.m, n, min(p.m - start, PIECE), weighed + start, block, M, width)
-        return
-    for start in range(0, found, 256):
-        size = min(found - start, PIECE)
-        padded = (size + 7) // 8 * 8
-        for k in range(padded):
-            weights[k] = weighed[(start + k) * stride] if k < size else 0.0
-        for j in range(n):
-            column = &p.T[j, start * stride]
-            for k in range(size):
-                block[j * PIECE + k] = column[k * stride]
-            for k in range(size, padded):
-                block[j * PIECE + k] = 0.0
-        mdlearn_gram(block, PIECE, n, padded, weights, block + n * PIECE, M, width)
-
-
 cdef void renew(NarrowLogistic p) noexcept nogil:
     """Factor the present second derivatives."""
     weigh(p)
     matrix(p)
+    p.rough_factor = p.rough
     p.factored = p.fresh = factor(&p.M[0, 0], p.n + 8, p.n, vector(p, SCRATCH))
 
 
@@ -275,10 +274,7 @@ cdef int iterate(NarrowLogistic p) noexcept nogil:
     enough = rho * min(max(0.5 * rho / fabs(p.objective), LEAST_STEP_ENERGY), STEP_ENERGY)
     memcpy(v, vector(p, SOLVED), p.n * sizeof(double))
     while rho > enough and used <= p.price:
-        margins(p, ALONG, Q)
-        mdlearn_scaled(row(p, Q), row(p, BENDS), p.m, row(p, SIGNED))
-        mdlearn_scaled(row(p, LABEL), row(p, SIGNED), p.m, row(p, TOWARDS))
-        mdlearn_adjoint(&p.T[0, 0], p.m, p.n, p.m, row(p, TOWARDS), product)
+        curvature(p, ALONG, Q, PRODUCT)
         for j in range(p.n):
             product[j] += p.vectors[RIDGE, j] * v[j]
         bend = inner(v, product, p.n)
@@ -363,8 +359,12 @@ cdef bint step(NarrowLogistic p) noexcept nogil:
     for j in range(p.n):
         p.vectors[W, j] += t * d[j]
     for k in range(p.m):
-        p.table[ALPHA, k] += t * (p.table[TOWARDS, k] - p.table[ALPHA, k])
+        p.table[ALPHA, k] = p.table[TOWARDS, k] - (1.0 - t) * (p.table[TOWARDS, k] - p.table[ALPHA, k])
+    # Margins lose digits on a far step that is cut short, and coefficients follow ALPHA by an exact factor alone.
+    p.loose = p.loose or (p.S is not None and (p.rough_factor or t != 1.0))
     total(p)
+    if p.rough and not -0.5 * start > ROUGH_GAP * fabs(p.objective):
+        refine(p)
     if p.exact:
         linear(p)
         return True
@@ -386,15 +386,11 @@ cdef bint step(NarrowLogistic p) noexcept nogil:
 cdef void linear(NarrowLogistic p) noexcept nogil:
     """Try the multipliers that a step leads to, once they are within their bounds, for a better bound."""
     cdef Py_ssize_t k
-    cdef double total = 0.0, conjugate
     cdef double *beta = row(p, TOWARDS)
     cdef const double *caps = row(p, CAP)
     for k in range(p.m):
         beta[k] = min(max(beta[k], 0.0), caps[k])
     if p.free and not balance(row(p, LABEL), 1, caps, p.rows, -p.vectors[FIXED, p.n - 1], p.left_over, beta):
         return
-    for k in range(p.m):
-        total += beta[k]
-    conjugate = mdlearn_logistic_entropy(beta, caps, p.m) / p.sharpness
     stand_for(p, beta)
-    take(p, p.kink * total - conjugate, beta)
+    take(p, dual_value(p, beta), beta)

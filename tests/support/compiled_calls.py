@@ -364,7 +364,7 @@ CASES = {
         {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "made_of": one(M), "fixed": one(D),
          "table": np.zeros((13, 16)), "vectors": np.zeros((12, D + 8)), "M": np.zeros((D, D + 8)),
          "room": np.zeros((D + 8, 256)), "start": one(D), "w": one(D), "beta": one(M), "alpha": one(M),
-         "shared": np.zeros(2 + 16 + 2 * D * (D + 8))}),
+         "shared": np.zeros(2 + 16 + 2 * D * (D + 8)), "S": np.float32(one(D, 16))}),
     "narrow_newton.NarrowNewton": (
         narrow_steps,
         {**NARROW, "A": np.eye(D), "L": np.eye(D), "w": one(D), "centre": one(M), "counts": one(M), "beta": one(M),

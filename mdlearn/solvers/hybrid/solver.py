@@ -30,6 +30,7 @@ from mdlearn.solvers.hybrid.descent import HybridDescent
 from mdlearn.solvers.hybrid.loss_column import (
     NARROW_COLUMNS,
     NARROW_ENTRIES,
+    SMOOTH_NARROW_COLUMNS,
     VISIT_OPERATIONS,
     LossColumn,
     LossColumnParts,
@@ -37,6 +38,8 @@ from mdlearn.solvers.hybrid.loss_column import (
 )
 from mdlearn.solvers.hybrid.metric import metric_fits
 from mdlearn.solvers.hybrid.narrow import (
+    ITERATED_COLUMNS,
+    ITERATED_ENTRIES,
     NarrowHinges,
     NarrowLogisticSteps,
     NarrowSteps,
@@ -190,6 +193,9 @@ class Hybrid(Solver):
         shared = copies if varied and small else 0.0
         own = 16.0 * m * (d + 1) if varied and metric_fits(m, d + 1) else shared  # twice: whitened rows grow
         narrow = 0.0 if d + 1 > NARROW_COLUMNS else 8.0 * min(m * (d + 1), NARROW_ENTRIES)  # the columns of CSR rows
+        # Of what is kept column by column for iterations: a second time, in single precision.
+        iterated = smooth and ITERATED_COLUMNS <= d + 1 <= SMOOTH_NARROW_COLUMNS
+        narrow += 4.0 * min(m * (d + 1), ITERATED_ENTRIES) if iterated else 0.0
         together = 16.0 * m * min(len(form.columns), COLUMNS_TOGETHER) if varied else 0.0
         numbers = 200.0 * m + 8.0 * (SMOOTH_VECTORS if smooth else HINGE_VECTORS) * d
         if len(form.columns) > 1:

@@ -12,8 +12,9 @@ from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.lazy_property import kept
 
-VECTOR, PIECE_OF_COLUMNS, ROOM = 8, 256, 8
-"""Rows are padded to a multiple of the first; rows of a piece, and numbers beside those of columns, in their room."""
+VECTOR, SINGLE_VECTOR, PIECE_OF_COLUMNS, ROOM = 8, 16, 256, 8
+"""Rows are padded to a multiple of the first, in single precision of the second; rows of a piece, and numbers beside
+those of columns, in their room."""
 NUMBERS_OF_ROWS, NUMBERS_OF_COLUMNS = 17, 12
 """Numbers that steps keep of every row, at most, and steps on hinges of every column beside two matrices and a piece of
 rows. All lie in one block with the columns: allocators keep memory for the next fit up to a few times their largest
@@ -64,6 +65,14 @@ class NarrowRows:
         shared = np.empty(SHARED_NUMBERS + m + 2 * n * (n + ROOM))
         shared[0] = 0.0
         return shared
+
+    @kept
+    def single(self) -> np.ndarray:
+        """The columns in single precision, padded to a multiple of 16."""
+        n, m = self.T.shape
+        S = np.zeros((n, m + -m % SINGLE_VECTOR), dtype=np.float32)
+        S[:, :m] = self.T
+        return S
 
     def table(self) -> np.ndarray:
         """Room for the numbers of every row: that beside the columns for the first who asks."""

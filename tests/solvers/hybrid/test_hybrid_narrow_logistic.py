@@ -13,10 +13,11 @@ from pairwise import pairs_first
 
 import mdlearn
 from mdlearn._solvers import narrow_logistic
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.solvers.hybrid import loss_column, narrow, solver
-from mdlearn.solvers.hybrid.loss_column import LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn, LossColumnParts
 from mdlearn.solvers.hybrid.narrow import NARROW_SAMPLE, NarrowLogisticSteps
 
 
@@ -123,7 +124,7 @@ def test_matrices_of_logistic_losses_come_from_some_rows_at_first(m, stride, mon
     strides, made = [], narrow_logistic.NarrowLogistic
 
     def noted(*given):
-        strides.append(given[-3])
+        strides.append(given[-4])
         return made(*given)
 
     monkeypatch.setattr(narrow.narrow_logistic, "NarrowLogistic", noted)
@@ -140,7 +141,7 @@ def test_a_factor_of_logistic_losses_over_many_columns_lasts(d, iterated, monkey
     prices, made = [], narrow_logistic.NarrowLogistic
 
     def noted(*given):
-        prices.append(given[-1])
+        prices.append(given[-2])
         return made(*given)
 
     monkeypatch.setattr(narrow.narrow_logistic, "NarrowLogistic", noted)
@@ -197,3 +198,100 @@ def test_logistic_fits_over_small_blocks_of_many_columns_are_compiled_steps(shap
     best, _ = optimum("logistic", X, y, bias, C=C)
     assert model.certificate.converged and model.certificate.lower_bound <= best + 1e-11 * abs(best)
     assert best - 1e-11 * abs(best) <= model.certificate.objective <= best + 1e-9 * abs(best) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("mean, weight", [(0.0, 0.05), (2.0, 9.0)])
+def test_places_in_single_precision_are_reported_of_the_rows_themselves(bias, mean, weight, monkeypatch):
+    """Objective, bound and what coefficients are made of are those of the rows after steps over rounded ones."""
+    monkeypatch.setattr(narrow, "SINGLE_ENTRIES", 1)
+    problem, _, R = column_of("logistic", 700, 40, mean=mean, weight=weight, bias=bias)
+    rows = AffineRows(problem.rows.rows, bias != "none")
+    parts = LossColumnParts(rows, problem.squares, bias, False)
+    problem, R = LossColumn(problem.column, rows, problem.squares, rows.rows), R[:, : rows.width]
+    held, rounded = slice(None, -1) if bias == "free" else slice(None), 0
+    for tol in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-12):
+        newton = NarrowLogisticSteps(problem, parts.narrow, bias == "free")
+        while newton.gap > tol * abs(newton.objective) and newton.newton.steps(1, tol, 0.0):
+            newton.objective, newton.lower_bound = newton.newton.objective, newton.newton.bound
+        estimate, point = newton.objective, newton.report().point
+        w = np.append(point.coef, point.intercept)[: rows.width]
+        value = smooth_primal(problem, R, w, bias)
+        assert newton.objective == pytest.approx(value, rel=1e-12) and estimate == pytest.approx(value, rel=1e-5)
+        assert newton.lower_bound == pytest.approx(smooth_dual(problem, R, point.beta[0], bias), rel=1e-11)
+        assert newton.gap <= tol * value + 1e-6 * value * (tol > 1e-5)
+        rounding = 1e-14 * (np.abs(R).T @ np.abs(point.alpha)).max()
+        np.testing.assert_allclose((R.T @ point.alpha)[held], w[held], rtol=0, atol=rounding)
+        rounded += estimate != newton.objective
+    assert rounded
+
+
+@pytest.mark.parametrize("bias", ["regularized", "free"])
+@pytest.mark.parametrize("spoilt", ["other rows", "zeros", "overflow", "NaN"])
+def test_rows_of_single_precision_decide_no_answer(bias, spoilt):
+    """Whatever they are, steps over the rows themselves come to the optimum, and no bound is above it."""
+    problem, parts, R = column_of("logistic", 900, 40, weight=2.0, bias=bias)
+    rows, rng = parts.narrow, np.random.default_rng(0)
+    assert rows.single.dtype == np.float32 and rows.single.size >= narrow.SINGLE_ENTRIES
+    plain = NarrowLogisticSteps(problem, rows, bias == "free")
+    assert [1 for _ in zip(range(20), plain.steps())]
+    best = smooth_primal(problem, R, np.append(plain.report().point.coef, plain.report().point.intercept), bias)
+    assert plain.gap <= 1e-10 * best
+    changes = {"other rows": rng.standard_normal(rows.single.shape), "zeros": 0.0, "overflow": np.inf, "NaN": np.nan}
+    rows.single[:] = changes[spoilt]
+    for tol in (1e-2, 1e-10):
+        newton = NarrowLogisticSteps(problem, rows, bias == "free")
+        for _, _ in zip(range(60), newton.steps(tol)):
+            if newton.gap <= tol * newton.objective and (newton.report(), newton.gap)[1] <= tol * newton.objective:
+                break
+        assert best - 1e-10 * best <= newton.objective <= best + tol * best
+        assert newton.lower_bound <= best + 1e-10 * best and newton.gap <= tol * best
+
+
+@pytest.mark.parametrize("offset, scale, C", [(0.0, 1e-30, 1.0), (1e5, 1.0, 1.0), (0.0, 1e25, 1e-45)])
+def test_logistic_fits_over_rows_that_single_precision_loses_come_to_the_optimum(offset, scale, C, monkeypatch):
+    """Entries that vanish, differ in their last digits alone, or have no square there."""
+    monkeypatch.setattr(narrow, "SINGLE_ENTRIES", 1)
+    X, y = sample(1000, 40)
+    X = X * np.where(np.arange(40) % 2, scale, 1.0) + offset * (np.arange(40) % 3 == 1)
+    lam = 0.5 / (C * y.shape[0])
+    model = mdlearn.fit("l2lr", X, y, lam=lam, tol=1e-7, solver="hybrid")
+    value, told = objective_of_l2lr(X, y, lam, model.coef_.ravel(), float(model.intercept_[0])), model.certificate
+    assert told.converged and told.objective == pytest.approx(value, rel=1e-9)
+    with monkeypatch.context() as changed:
+        changed.setattr(narrow, "SINGLE_ENTRIES", X.size**2)
+        plain = mdlearn.fit("l2lr", X, y, lam=lam, tol=1e-7, solver="hybrid").certificate
+    assert told.lower_bound <= plain.objective * (1 + 1e-12) and plain.lower_bound <= told.objective * (1 + 1e-12)
+
+
+def objective_of_l2lr(X, y, lam, w, b):
+    """The formula of `l2lr`."""
+    return lam * float(w @ w) + np.logaddexp(0.0, -y * (X @ w + b)).mean()
+
+
+@pytest.mark.parametrize(
+    "d, entries, start, single",
+    [
+        (35, 1, False, True),
+        (30, 1, False, False),
+        (35, 36 * 704, False, True),
+        (35, 36 * 704 + 1, False, False),
+        (35, 1, True, False),
+    ],
+)
+def test_rows_are_in_single_precision_where_many_are_iterated_over(d, entries, start, single, monkeypatch):
+    """From zero, and over so many columns and entries: a start is not to lose digits."""
+    seen, made = [], narrow_logistic.NarrowLogistic
+
+    def noted(*given):
+        seen.append(given[-1] is not None)
+        return made(*given)
+
+    problem, parts, _ = column_of("logistic", 700, d)
+    if start:
+        begun = replace(problem.column, start=NarrowLogisticSteps(problem, parts.narrow, False).report().point)
+        problem = LossColumn(begun, parts.rows, parts.squares, parts.stored)
+    monkeypatch.setattr(narrow, "SINGLE_ENTRIES", entries)
+    monkeypatch.setattr(narrow.narrow_logistic, "NarrowLogistic", noted)
+    assert NarrowLogisticSteps(problem, parts.narrow, False).gap > 0
+    assert seen == [single]
