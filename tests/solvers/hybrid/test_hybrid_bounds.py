@@ -108,7 +108,7 @@ def test_bound_of_multipliers_that_were_cut_is_raised(loss, bias, a, sparse, mon
         if newton.w is before:
             shares.append(newton.gap / gap)
         assert newton.lower_bound <= value + 1e-9 * abs(value)
-        if bias != "free":
+        if bias != "free" and newton.lower_bound > -math.inf:
             own = bound(loss, X, y, newton.beta, **given)
             assert newton.lower_bound == pytest.approx(own, rel=1e-9, abs=1e-9 * abs(value))
         before, gap = newton.w, newton.gap
@@ -117,3 +117,28 @@ def test_bound_of_multipliers_that_were_cut_is_raised(loss, bias, a, sparse, mon
     assert newton.objective == pytest.approx(value, rel=1e-9)
     assert shares and min(shares) < 0.5
     assert loss == "squared" or max(shares[::2]) < 0.5  # after a step with an earlier factor, too
+
+
+@pytest.mark.parametrize("C, first", [(1e-4, True), (1.0, False), (50.0, False)])
+def test_no_bound_is_tried_that_is_far_off(C, first, monkeypatch):
+    """Of multipliers that get none the gap is large; those of a step over losses that hardly bend get one at once."""
+    X, y = sample(2000, 40, seed=3, noise=1.0)
+    X[np.abs(X) < 0.5] = 0.0
+    monkeypatch.setattr(loss_column, "WHOLE_BLOCK_ENTRIES", 0)
+    rows, ridge = CsrRows(sp.csr_matrix(X)), np.ones(X.shape[1])
+    column = Column(y.astype(float), np.ones(len(y)), 0.0, 0.0, (LogisticTerm(C, alpha=SHARP),))
+    problem = LossColumn(column, AffineRows(rows, False), (X * X).sum(axis=1), rows)
+    problem.quadratic = LossColumnQuadratic(None, None, False)
+    newton, tried, seen = smooth.SmoothNewton(problem, ridge, np.zeros(X.shape[1]), problem.nothing), [], []
+    one, made = newton._raise_bound, newton._full_step
+    monkeypatch.setattr(newton, "_raise_bound", lambda *given: (tried.append(given[0]), one(*given)))
+    monkeypatch.setattr(newton, "_full_step", lambda *given: (seen.append(made(*given)), seen[-1])[1])
+    value, untried = optimum("logistic", X, y, "none", C=C)[0], 0
+    for new in newton.steps(tol=1e-6):
+        if new and not any(one is seen[-1][2] for one in tried):
+            beta = np.clip(seen[-1][2], 0.0, problem.caps)
+            assert newton.objective - bound("logistic", X, y, beta, "none", C=C) > 2e-3 * abs(value)
+            untried += 1
+        if new and newton.gap <= 1e-6 * newton.objective:
+            break
+    assert newton.gap <= 1e-6 * value and (untried == 0) == first

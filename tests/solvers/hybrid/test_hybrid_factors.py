@@ -27,14 +27,14 @@ def rows_as_they_are(monkeypatch):
 @pytest.fixture
 def counted(monkeypatch):
     """Matrices, and steps, by the number of their rows; a matrix is of those with a weight."""
-    matrices, steps, one = [], [], smooth.SmoothNewton._bound
+    matrices, steps, one = [], [], smooth.SmoothNewton._full_step
     go = RunningWeightedGram.to
     monkeypatch.setattr(
         RunningWeightedGram, "to", lambda self, D, *more: (matrices.append(np.count_nonzero(D)), go(self, D, *more))[1]
     )
     monkeypatch.setattr(
         smooth.SmoothNewton,
-        "_bound",
+        "_full_step",
         lambda self, *given: (steps.append(self.problem.n_rows), one(self, *given))[1],
     )
     return matrices, steps
