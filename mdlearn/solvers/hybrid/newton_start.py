@@ -15,6 +15,7 @@ from mdlearn.solvers.hybrid.descent import HybridDescent
 from mdlearn.solvers.hybrid.loss_column import STEEPNESS, VISIT_OPERATIONS, LossColumn
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
+from mdlearn.solvers.hybrid.smooth_steps import evenly_sampled_bends
 from mdlearn.solvers.hybrid.sweeps import SOFT_STEPS_AHEAD, STEPS_AHEAD, newton_price_against_sweeps, sweeps_alone
 
 ROWS_PER_COLUMN, SAMPLE = 40, 8
@@ -109,7 +110,7 @@ def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNe
     newton = SmoothNewton(problem, ridge, w, alpha)
     far = problem.stored.sparse and problem.margin_reach() > SAMPLED_FACTOR_REACH
     if last and not (far and newton.exact):
-        yield from with_heartbeat(newton.renew(newton.evenly_sampled(last)), None)
+        yield from with_heartbeat(newton.renew(evenly_sampled_bends(newton.bends, last)), None)
     return newton
 
 

@@ -58,15 +58,16 @@ EVEN_SHARE, LEAST_BENT_COLUMN = 0.1, 2.0
 preconditions as well, and what coefficients are made of is known. It is 0.015 to 0.06 on reuters_moneyfx, where fits
 take 0.5 to 0.9 of the time, 0.001 on drawn words of even weight, and 0.26 on counts, which take twice the products.
 Where the largest second derivative of a column is less than the other number, few iterations are needed anyway."""
-GRADIENT_ITERATIONS = 100
-"""Most iterations of a step."""
+GRADIENT_ITERATIONS, FEW_ITERATIONS = 100, 8
+"""Most iterations of a step, and below how many columns that were even count as even for the next, without the pass
+that tells: at a gap of 1e-2 fits of reuters_moneyfx and four drawn sparse sets take 0.91 to 1.00 of the time."""
 STEP_ENERGY, LEAST_STEP_ENERGY = 0.03, 1e-4
 """Share of its first energy that a step by a factor of other second derivatives may leave: at most, and at least; in
 between that of the gap in the objective."""
 MISSED_FALL = 0.01
 """Share of the objective by which a full step may miss the fall of its model for its multipliers to be tried for a
-bound: gaps were 0.6 to 9 times that share. On nine sparse and wide sets, C from 0.01 to 100, gaps of 1e-2 and 1e-4,
-fits take 0.79 to 1.04 of the time of a bound each step."""
+bound: gaps were 0.6 to 9 times that share. At a gap of 1e-2 fits of a9a, mushroom, reuters_moneyfx and five drawn
+sparse sets take 0.92 to 1.00 of the time of a bound each step."""
 SHORT_SMOOTH_STEP = 0.3
 """Length of a step below which its factor tells too little of the present second derivatives."""
 RENEWAL_STEPS = 3.0
@@ -101,6 +102,8 @@ class SmoothNewton:
         Of the last second derivatives that were factored.
     of_all : bool
         Whether those were of all rows, not of a sample.
+    even : bool
+        Whether columns were even for the last step, which took few iterations.
     """
 
     def __init__(self, problem: LossColumn, ridge: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> None:
@@ -117,7 +120,7 @@ class SmoothNewton:
         self.factorable = d <= PRECONDITIONER_COLUMNS and factoring <= FACTOR_PASSES * problem.stored.n_entries
         self.first, self.factoring, self.exact = 0.0, factoring, self._cheap(factoring)
         self.factor: LossColumnFactor | None = None
-        self.fresh, self.worn, self.of_all = False, False, False
+        self.fresh, self.worn, self.of_all, self.even = False, False, False, False
         self.iterated = bool(w.any() and not alpha.any())
         self.block = SmoothStepBlock(problem.block()) if problem.small else None
         self.evaluate()
@@ -325,6 +328,7 @@ class SmoothNewton:
         pass_price = ITERATION_PASSES * p.stored.n_entries  # of an iteration
         price = self.operations * (1.0 if self.exact else min(1.0, PRECONDITIONER_ROWS * p.width / p.n_rows))
         price += self.factoring
+        even = False
         if self.factor is not None:
             most = 0 if self.fresh else min(GRADIENT_ITERATIONS, 1 + int(price / pass_price))
             share = self.gap / abs(self.objective) if math.isfinite(self.gap) else 1.0
@@ -340,6 +344,7 @@ class SmoothNewton:
             system = SmoothStepSystem(p, ridge, bends, self.u, slope, self.alpha if even else None)
             work = smooth_conjugate_gradient_step(system, diagonal, residual, 0.0, GRADIENT_ITERATIONS)
         made = yield from with_heartbeat(work, False)
+        self.even = even and made.iterations < FEW_ITERATIONS
         spent = RENEWAL_STEPS * made.iterations * pass_price
         self.worn = self.factorable and spent > price
         self.exact |= self.worn and self.operations < spent
@@ -374,21 +379,16 @@ class SmoothNewton:
         if factor is not None and np.array_equal(factor.bends, self.bends):
             self.factor, self.fresh, self.of_all = factor, True, True
 
-    def evenly_sampled(self, step: int) -> np.ndarray:
-        """Second derivatives of every so many-th row that stand for all; not of the rows that a sample began with.
-
-        At the solution of a sample its own rows bend less than others do: it has fitted their noise.
-        """
-        bends, weights = self.bends, np.zeros(self.problem.n_rows)
-        weights[step // 2 :: step] = bends[step // 2 :: step]
-        seen = float(weights.sum())
-        return weights * (float(bends.sum()) / seen) if seen > 0 else weights
-
     def _diagonal(self) -> tuple[np.ndarray, bool]:
         """Preconditioner without a factor: the diagonal of the second derivatives, or the ridge; say whether the ridge.
 
         Steps by the ridge, beside which a free bias may have any weight, are made of rows.
         """
+        if self.even and not self.iterated:
+            diagonal = np.minimum(self.ridge, 1.0)
+            if self.free:
+                diagonal[-1] = min(max(float(self.bends.sum()), self.least_bend), 1.0)
+            return diagonal, True
         bent = self.problem.affine_stored.column_squares(self.bends)
         diagonal, own = self.ridge + bent, bent[: self.problem.stored.shape[1]]
         if self.free:

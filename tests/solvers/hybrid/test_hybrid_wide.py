@@ -158,3 +158,25 @@ def test_coefficients_of_steep_losses_are_what_multipliers_make():
         made = problem.adjoint(newton.alpha)
         assert not new or np.abs(made - newton.w).max() <= 1e-8 * np.abs(newton.w).max()
     assert newton.gap <= 1e-8 * newton.objective
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+def test_columns_that_were_even_are_not_asked_for_at_every_step(bias, monkeypatch):
+    """The ridge preconditions as the second derivatives of even columns would, which then take a pass once."""
+    X = sp.random(700, 1600, 0.02, "csr", random_state=2)
+    y = np.where(np.random.default_rng(2).standard_normal(1600) @ X.T > 0, 1, -1)
+    asked, used, one, made = [], [], AffineRows.column_squares, SmoothNewton._diagonal
+
+    def noted(self):
+        diagonal, even = made(self)
+        squares = np.hstack([X.toarray() ** 2, np.ones((700, 1))])[:, : diagonal.shape[0]]
+        own = self.ridge + squares.T @ self.bends
+        used.append(even)
+        np.testing.assert_allclose(diagonal, np.minimum(own, 1.0) if even else own, rtol=1e-12)
+        return diagonal, even
+
+    monkeypatch.setattr(AffineRows, "column_squares", lambda *given: (asked.append(1), one(*given))[1])
+    monkeypatch.setattr(SmoothNewton, "_diagonal", noted)
+    model = mdlearn.fit(OBJECTIVES["logistic"], X, y, C=3.0, bias=bias, tol=1e-8, solver="hybrid")
+    assert model.certificate.converged and len(used) >= 3 and all(used)
+    assert len(asked) < len(used)
