@@ -112,38 +112,48 @@ cdef inline void begin(Ascent p, bint whole) noexcept nogil:
 cdef inline double best(double* r, double slope, double curvature) noexcept nogil:
     """Multiplier between its bounds that ends a slope of such a curvature."""
     if curvature > 0.0:
-        return mdlearn_smaller(r[CAP], mdlearn_larger(0.0, r[BETA] + slope / curvature))
+        # A quotient would wait for the slope, which waits for the row's product.
+        return mdlearn_smaller(r[CAP], mdlearn_larger(0.0, r[BETA] + slope * (1.0 / curvature)))
     # A row of length zero: no multiplier changes its margin.
     return (r[CAP] if r[CAP] < INFINITY else r[BETA]) if slope > 0.0 else 0.0
 
 
-cdef inline double move_both(Ascent p, double* r, double* g, bint whole) noexcept nogil:
-    """Ascend along both multipliers of a row; set its slope g, and return the new one of the loss."""
-    cdef double square = r[CURVATURE] - r[SOFTNESS], gs, weight, cross, n, ratio, left, new, worth, ds, t
+cdef inline double move_both(Ascent p, double* r, double* g, bint whole, double* step) noexcept nogil:
+    """Ascend along both multipliers of a row; set its slope g and what u gets, and return the new one of the loss."""
+    cdef double square = r[CURVATURE] - r[SOFTNESS], gs, weight, cross, n, ratio, left, new, worth, ds, t, mean, moved
+    cdef double old = r[BETA]
     g[0] -= p.tau * r[SHIFT]
     if r[INVERSE] == 0.0:
-        return best(r, g[0] - r[SOFTNESS] * r[BETA], r[CURVATURE])
-    gs, weight = p.along + p.tau * p.norm + g[0] - p.kink, 0.5 / r[INVERSE]
-    if whole:
-        p.loss += weight * gs * gs
-    gs -= r[SPREAD] * r[INVERSE] - p.lift
-    worth = weight * gs * gs
+        new = best(r, g[0] - r[SOFTNESS] * old, r[CURVATURE])
+        step[0] = new - old
+        return new
+    weight = 0.5 / r[INVERSE]
+    # The mean margin less the kink, and all else that no product of the row is in: it need not wait for that.
+    mean = p.along + p.tau * p.norm - p.kink
+    t = r[SPREAD] * r[INVERSE] - p.lift
     cross = square - r[SHIFT]
     # Both differences are positive, but for the rounding of long rows.
     n = 1.0 / (max(cross - r[SHIFT] + p.norm, 0.0) + r[INVERSE])
     ratio = cross * n
     left = max(r[CURVATURE] - ratio * cross, LEFT_BY_ROUNDING * r[CURVATURE])
-    new = best(r, g[0] - r[SOFTNESS] * r[BETA] - ratio * gs, left)
-    if new != r[BETA] or worth > p.lazy:
-        ds = gs * n - ratio * (new - r[BETA])
-        r[SPREAD] += ds
-        p.tau -= ds
-        p.along += (ds + new - r[BETA]) * r[SHIFT]
+    gs = g[0] + (mean - t)
+    worth = weight * gs * gs
+    new = best(r, (g[0] - r[SOFTNESS] * old) - ratio * gs, left)
+    moved = new - old
+    ds = gs * n - ratio * moved
     if whole:
-        t = r[SPREAD] * r[INVERSE] - p.lift
-        p.gain -= weight * t * t
+        p.loss += weight * (g[0] + mean) * (g[0] + mean)
     else:
         p.rest += worth
+    step[0] = 0.0
+    if moved != 0.0 or worth > p.lazy:
+        r[SPREAD] += ds
+        t += ds * r[INVERSE]
+        p.tau -= ds
+        step[0] = ds + moved
+        p.along += step[0] * r[SHIFT]
+    if whole:
+        p.gain -= weight * t * t
     return new
 
 
@@ -157,25 +167,29 @@ cdef inline double gap_of_loss(double* r, double g) noexcept nogil:
 
 cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole) noexcept nogil:
     """Ascend along the multipliers of a row at the product f of u and x; return what u gets of it."""
-    cdef double g = p.kink - r[LABEL] * f, old = r[BETA], step = -r[SPREAD], new
+    cdef double g = p.kink - r[LABEL] * f, old = r[BETA], step, new
+    cdef bint between
     if p.norm < INFINITY:
-        new = move_both(p, r, &g, whole)
+        new = move_both(p, r, &g, whole, &step)
     else:
         new = best(r, g - r[SOFTNESS] * old, r[CURVATURE])
+        step = new - old
     if not whole:
         p.rest += gap_of_loss(r, g)
-    step += r[SPREAD] + (new - old)
     r[BETA] = new
     p.visits += 1
     if whole:
-        if g > 0.0:
-            p.loss += 0.5 * g * g / r[SOFTNESS] if r[SOFTNESS] > 0.0 else r[CAP] * g
+        if r[SOFTNESS] > 0.0:
+            if g > 0.0:
+                p.loss += 0.5 * g * g / r[SOFTNESS]
+        else:
+            p.loss += mdlearn_larger(r[CAP] * g, 0.0)  # no number, but 0, at an infinite cap
         p.gain += new * (p.kink - 0.5 * r[SOFTNESS] * new)
-        if 0.0 < new < r[CAP]:
-            p.n_between += 1
-        elif new > 0.0:
-            p.n_capped += 1
-        if new != old or 0.0 < new < r[CAP]:
+        # Numbers in the place of branches: a wrong guess costs as much as ten entries of a row.
+        between = (new > 0.0) & (new < r[CAP])
+        p.n_between += between
+        p.n_capped += (new > 0.0) & (not between)
+        if (new != old) | between:
             p.free[p.n_free] = i
             p.n_free += 1
     return r[LABEL] * step
