@@ -1,6 +1,8 @@
 """Products of a CSR matrix with a vector, and its columns, in float64 whatever its entries are, over some rows."""
 
-from mdlearn._solvers.rows cimport check_csr, check_order, index_t, real_t, sparse_add, sparse_inner
+from mdlearn._solvers.rows cimport (
+    check_csr, check_order, entries_from, entry_t, index_t, n_stored, real_t, sparse_add, sparse_inner,
+)
 
 cdef extern from *:
     """
@@ -26,60 +28,60 @@ cdef extern from *:
 
 
 def dot(
-    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] w,
+    const entry_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] w,
     double[::1] out, Py_ssize_t first, Py_ssize_t last,
 ):
-    """out_i = x_i . w for first <= i < last."""
+    """out_i = x_i . w for first <= i < last; here and in the next two, an empty `data` of int8 stands for ones."""
     cdef Py_ssize_t i
-    check_csr(data.shape[0], indices.shape[0], indptr, out.shape[0], first, last)
+    check_csr(n_stored(data, indices), indices.shape[0], indptr, out.shape[0], first, last)
     # Rows may all be empty.
-    cdef const real_t* x = &data[0] if data.shape[0] else NULL
-    cdef const index_t* at = &indices[0] if data.shape[0] else NULL
+    cdef const entry_t* x = &data[0] if data.shape[0] else NULL
+    cdef const index_t* at = &indices[0] if indices.shape[0] else NULL
     cdef const double* u = &w[0] if w.shape[0] else NULL
     with nogil:
         for i in range(first, last):
-            out[i] = sparse_inner(x + indptr[i], at + indptr[i], u, indptr[i + 1] - indptr[i])
+            out[i] = sparse_inner(entries_from(x, indptr[i]), at + indptr[i], u, indptr[i + 1] - indptr[i])
 
 
 def adjoint(
-    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] v,
+    const entry_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] v,
     double[::1] out, Py_ssize_t first, Py_ssize_t last,
 ):
     """Add v_i x_i to out for first <= i < last."""
     cdef Py_ssize_t i
-    check_csr(data.shape[0], indices.shape[0], indptr, v.shape[0], first, last)
+    check_csr(n_stored(data, indices), indices.shape[0], indptr, v.shape[0], first, last)
     # Rows may all be empty.
-    cdef const real_t* x = &data[0] if data.shape[0] else NULL
-    cdef const index_t* at = &indices[0] if data.shape[0] else NULL
+    cdef const entry_t* x = &data[0] if data.shape[0] else NULL
+    cdef const index_t* at = &indices[0] if indices.shape[0] else NULL
     cdef double* u = &out[0] if out.shape[0] else NULL
     with nogil:
         for i in range(first, last):
             if v[i] != 0.0:
-                sparse_add(x + indptr[i], at + indptr[i], u, indptr[i + 1] - indptr[i], v[i])
+                sparse_add(entries_from(x, indptr[i]), at + indptr[i], u, indptr[i + 1] - indptr[i], v[i])
 
 
 def dot_and_adjoint(
-    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] w, double last_w,
+    const entry_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] w, double last_w,
     const double[::1] weights, double[::1] z, double[::1] out, Py_ssize_t first, Py_ssize_t last,
 ):
     """z_i = x_i . w + last_w, and add weights_i z_i x_i to out, for first <= i < last: every row is read once."""
     cdef Py_ssize_t i, n
     cdef double by
-    check_csr(data.shape[0], indices.shape[0], indptr, z.shape[0], first, last)
+    check_csr(n_stored(data, indices), indices.shape[0], indptr, z.shape[0], first, last)
     if weights.shape[0] != z.shape[0] or w.shape[0] != out.shape[0]:
         raise ValueError("weights and products, or coefficients and sums, differ in number")
     # Rows may all be empty.
-    cdef const real_t* x = &data[0] if data.shape[0] else NULL
-    cdef const index_t* at = &indices[0] if data.shape[0] else NULL
+    cdef const entry_t* x = &data[0] if data.shape[0] else NULL
+    cdef const index_t* at = &indices[0] if indices.shape[0] else NULL
     cdef const double* u = &w[0] if w.shape[0] else NULL
     cdef double* sums = &out[0] if out.shape[0] else NULL
     with nogil:
         for i in range(first, last):
             n = indptr[i + 1] - indptr[i]
-            z[i] = sparse_inner(x + indptr[i], at + indptr[i], u, n) + last_w
+            z[i] = sparse_inner(entries_from(x, indptr[i]), at + indptr[i], u, n) + last_w
             by = weights[i] * z[i]
             if by != 0.0:
-                sparse_add(x + indptr[i], at + indptr[i], sums, n, by)
+                sparse_add(entries_from(x, indptr[i]), at + indptr[i], sums, n, by)
 
 
 def squares(

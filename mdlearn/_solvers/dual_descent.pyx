@@ -13,7 +13,9 @@ from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 
 from mdlearn._solvers.clones cimport MDLEARN_PREFETCH, prefetch
-from mdlearn._solvers.rows cimport check_csr, index_t, real_t, sparse_add, sparse_inner
+from mdlearn._solvers.rows cimport (
+    check_csr, entries_from, entry_t, index_t, n_stored, real_t, schar, sparse_add, sparse_inner,
+)
 
 
 cdef class Ascent:
@@ -129,7 +131,7 @@ cdef void visit_dense(
 
 
 cdef void visit_sparse(
-    const real_t* data, const index_t* indices, const index_t[::1] indptr, Ascent p, bint whole, Py_ssize_t start,
+    const entry_t* data, const index_t* indices, const index_t[::1] indptr, Ascent p, bint whole, Py_ssize_t start,
     Py_ssize_t stop,
 ) noexcept nogil:
     cdef Py_ssize_t i, k, first, length, d = p.w.shape[0] - 1
@@ -144,17 +146,18 @@ cdef void visit_sparse(
             i = place(p, k + 4, whole)
             MDLEARN_PREFETCH(&p.records[i, 0])
             first, length = indptr[i], indptr[i + 1] - indptr[i]
-            prefetch(data + first, length * sizeof(real_t))
+            if entry_t is not schar:
+                prefetch(data + first, length * sizeof(entry_t))
             prefetch(indices + first, length * sizeof(index_t))
         i = place(p, k, whole)
         first, length = indptr[i], indptr[i + 1] - indptr[i]
         if p.fresh:
-            step = sparse_inner(data + first, indices + first, &p.centre[0], length) + p.border * p.centre[d]
-            p.records[i, SHIFT] = p.records[i, LABEL] * step
-        step = sparse_inner(data + first, indices + first, w, length) + p.border * w[d]
+            step = sparse_inner(entries_from(data, first), indices + first, &p.centre[0], length)
+            p.records[i, SHIFT] = p.records[i, LABEL] * (step + p.border * p.centre[d])
+        step = sparse_inner(entries_from(data, first), indices + first, w, length) + p.border * w[d]
         step = move(p, &p.records[i, 0], i, step, whole)
         if step != 0.0:
-            sparse_add(data + first, indices + first, w, length, step)
+            sparse_add(entries_from(data, first), indices + first, w, length, step)
             w[d] += p.border * step
     p.fresh = p.fresh and stop < p.order.shape[0]
 
@@ -182,15 +185,18 @@ def dense(const real_t[:, :] X, Ascent p, bint whole, Py_ssize_t start, Py_ssize
 
 
 def sparse(
-    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Ascent p, bint whole,
+    const entry_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Ascent p, bint whole,
     Py_ssize_t start, Py_ssize_t stop,
 ):
-    """The same over rows of a CSR matrix whose columns are below that of the intercept; no row has one twice."""
-    check_csr(data.shape[0], indices.shape[0], indptr, p.records.shape[0], 0, p.records.shape[0])
+    """The same over rows of a CSR matrix whose columns are below that of the intercept; no row has one twice.
+
+    Here and below, an empty `data` of int8 stands for entries that are all 1.
+    """
+    check_csr(n_stored(data, indices), indices.shape[0], indptr, p.records.shape[0], 0, p.records.shape[0])
     check_visits(p, whole, start, stop)
     # Rows may all be empty.
-    cdef const real_t* entries = &data[0] if data.shape[0] else NULL
-    cdef const index_t* places = &indices[0] if data.shape[0] else NULL
+    cdef const entry_t* entries = &data[0] if data.shape[0] else NULL
+    cdef const index_t* places = &indices[0] if indices.shape[0] else NULL
     with nogil:
         visit_sparse(entries, places, indptr, p, whole, start, stop)
 
@@ -207,7 +213,7 @@ cdef void pass_over_dense(const real_t[:, :] X, Ascent p, int most, double share
 
 
 cdef void pass_over_sparse(
-    const real_t* data, const index_t* indices, const index_t[::1] indptr, Ascent p, int most, double share,
+    const entry_t* data, const index_t* indices, const index_t[::1] indptr, Ascent p, int most, double share,
     Py_ssize_t visits,
 ) noexcept nogil:
     cdef int turn
@@ -228,13 +234,13 @@ def dense_passes(const real_t[:, :] X, Ascent p, int most, double share, Py_ssiz
 
 
 def sparse_passes(
-    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Ascent p, int most, double share,
+    const entry_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Ascent p, int most, double share,
     Py_ssize_t visits,
 ):
     """The same over rows of a CSR matrix."""
-    check_csr(data.shape[0], indices.shape[0], indptr, p.records.shape[0], 0, p.records.shape[0])
-    cdef const real_t* entries = &data[0] if data.shape[0] else NULL
-    cdef const index_t* places = &indices[0] if data.shape[0] else NULL
+    check_csr(n_stored(data, indices), indices.shape[0], indptr, p.records.shape[0], 0, p.records.shape[0])
+    cdef const entry_t* entries = &data[0] if data.shape[0] else NULL
+    cdef const index_t* places = &indices[0] if indices.shape[0] else NULL
     with nogil:
         pass_over_sparse(entries, places, indptr, p, most, share, visits)
 
@@ -256,7 +262,7 @@ cdef void survey_dense(const real_t[:, :] X, Ascent p, Py_ssize_t start, Py_ssiz
 
 
 cdef void survey_sparse(
-    const real_t* data, const index_t* indices, const index_t[::1] indptr, Ascent p, Py_ssize_t start, Py_ssize_t stop
+    const entry_t* data, const index_t* indices, const index_t[::1] indptr, Ascent p, Py_ssize_t start, Py_ssize_t stop
 ) noexcept nogil:
     cdef Py_ssize_t i, first, d = p.w.shape[0] - 1
     cdef double f
@@ -264,7 +270,7 @@ cdef void survey_sparse(
         forget(p)
     for i in range(start, stop):
         first = indptr[i]
-        f = sparse_inner(data + first, indices + first, &p.w[0], indptr[i + 1] - first) + p.border * p.w[d]
+        f = sparse_inner(entries_from(data, first), indices + first, &p.w[0], indptr[i + 1] - first) + p.border * p.w[d]
         look_at(p, &p.records[i, 0], i, f)
 
 
@@ -277,14 +283,14 @@ def dense_survey(const real_t[:, :] X, Ascent p, Py_ssize_t start, Py_ssize_t st
 
 
 def sparse_survey(
-    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Ascent p, Py_ssize_t start,
+    const entry_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Ascent p, Py_ssize_t start,
     Py_ssize_t stop,
 ):
     """The same over rows of a CSR matrix whose columns are below that of the intercept."""
-    check_csr(data.shape[0], indices.shape[0], indptr, p.records.shape[0], 0, p.records.shape[0])
+    check_csr(n_stored(data, indices), indices.shape[0], indptr, p.records.shape[0], 0, p.records.shape[0])
     check_survey(p, start, stop)
-    cdef const real_t* entries = &data[0] if data.shape[0] else NULL
-    cdef const index_t* places = &indices[0] if data.shape[0] else NULL
+    cdef const entry_t* entries = &data[0] if data.shape[0] else NULL
+    cdef const index_t* places = &indices[0] if indices.shape[0] else NULL
     with nogil:
         survey_sparse(entries, places, indptr, p, start, stop)
 
@@ -345,17 +351,18 @@ def dense_sweeps(const real_t[:, :] X, Ascent p, int n, int plain, Sweeps s):
 
 
 def sparse_sweeps(
-    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Ascent p, int n, int plain, Sweeps s,
+    const entry_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Ascent p, int n, int plain,
+    Sweeps s,
 ):
     """The same over rows of a CSR matrix."""
     cdef Py_ssize_t m = p.records.shape[0], free, before, visited, surveyed
     cdef double sums[2]
     cdef double beyond = 1.0
     cdef list found = []
-    check_csr(data.shape[0], indices.shape[0], indptr, m, 0, m)
+    check_csr(n_stored(data, indices), indices.shape[0], indptr, m, 0, m)
     check_sweeps(p, s)
-    cdef const real_t* entries = &data[0] if data.shape[0] else NULL
-    cdef const index_t* places = &indices[0] if data.shape[0] else NULL
+    cdef const entry_t* entries = &data[0] if data.shape[0] else NULL
+    cdef const index_t* places = &indices[0] if indices.shape[0] else NULL
     while n > 0 and beyond > 0.0:
         n -= 1
         with nogil:

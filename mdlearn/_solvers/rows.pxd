@@ -6,6 +6,13 @@ ctypedef fused real_t:
     float
     double
 
+ctypedef signed char schar
+
+ctypedef fused entry_t:
+    schar  # CSR rows whose stored entries are all 1 come without them, as an empty array of int8
+    float
+    double
+
 ctypedef fused index_t:
     int
     long long
@@ -38,16 +45,42 @@ cdef inline double strided_inner(const real_t* x, Py_ssize_t step, const double*
     return total
 
 
-cdef inline double sparse_inner(const real_t* x, const index_t* at, const double* w, Py_ssize_t n) noexcept nogil:
+cdef inline Py_ssize_t n_stored(const entry_t[::1] data, const index_t[::1] indices) except -1:
+    """Number of stored entries."""
+    if entry_t is schar:
+        if data.shape[0]:
+            raise ValueError("entries of int8 are all 1, and none is read")
+        return indices.shape[0]
+    else:
+        return data.shape[0]
+
+
+cdef inline const entry_t* entries_from(const entry_t* x, Py_ssize_t first) noexcept nogil:
+    if entry_t is schar:
+        return NULL
+    else:
+        return x + first
+
+
+cdef inline double sparse_inner(const entry_t* x, const index_t* at, const double* w, Py_ssize_t n) noexcept nogil:
     cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
     cdef Py_ssize_t j, whole = n - n % 4
     for j in range(0, whole, 4):
-        a += x[j] * w[at[j]]
-        b += x[j + 1] * w[at[j + 1]]
-        c += x[j + 2] * w[at[j + 2]]
-        d += x[j + 3] * w[at[j + 3]]
+        if entry_t is schar:
+            a += w[at[j]]
+            b += w[at[j + 1]]
+            c += w[at[j + 2]]
+            d += w[at[j + 3]]
+        else:
+            a += x[j] * w[at[j]]
+            b += x[j + 1] * w[at[j + 1]]
+            c += x[j + 2] * w[at[j + 2]]
+            d += x[j + 3] * w[at[j + 3]]
     for j in range(whole, n):
-        a += x[j] * w[at[j]]
+        if entry_t is schar:
+            a += w[at[j]]
+        else:
+            a += x[j] * w[at[j]]
     return (a + b) + (c + d)
 
 
@@ -61,21 +94,30 @@ cdef inline void add(const real_t* x, Py_ssize_t step, double* w, Py_ssize_t n, 
             w[j] += by * x[j * step]
 
 
-cdef inline void sparse_add(const real_t* x, const index_t* at, double* w, Py_ssize_t n, double by) noexcept nogil:
+cdef inline void sparse_add(const entry_t* x, const index_t* at, double* w, Py_ssize_t n, double by) noexcept nogil:
     # No column comes twice in a row; the compiler cannot know, and would wait for every sum to be stored.
     cdef double a, b, c, d
     cdef Py_ssize_t j, whole = n - n % 4
     for j in range(0, whole, 4):
-        a = w[at[j]] + by * x[j]
-        b = w[at[j + 1]] + by * x[j + 1]
-        c = w[at[j + 2]] + by * x[j + 2]
-        d = w[at[j + 3]] + by * x[j + 3]
+        if entry_t is schar:
+            a = w[at[j]] + by
+            b = w[at[j + 1]] + by
+            c = w[at[j + 2]] + by
+            d = w[at[j + 3]] + by
+        else:
+            a = w[at[j]] + by * x[j]
+            b = w[at[j + 1]] + by * x[j + 1]
+            c = w[at[j + 2]] + by * x[j + 2]
+            d = w[at[j + 3]] + by * x[j + 3]
         w[at[j]] = a
         w[at[j + 1]] = b
         w[at[j + 2]] = c
         w[at[j + 3]] = d
     for j in range(whole, n):
-        w[at[j]] += by * x[j]
+        if entry_t is schar:
+            w[at[j]] += by
+        else:
+            w[at[j]] += by * x[j]
 
 
 cdef inline int check_csr(

@@ -104,6 +104,34 @@ def test_arrays_that_do_not_fit_are_refused():
             product(np.zeros(length))
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_of_indicators_read_no_entries_and_have_the_same_bits(dtype, index):
+    A, rng = matrix(dtype, index)
+    A.data[:] = 1.0
+    rows, read, parts = CsrRows(A), CsrRows(A.copy()), (A.data, A.indices, A.indptr)
+    vars(read)["entries_but_ones"] = A.data
+    assert rows.entries_but_ones.shape == (0,) and rows.entries_but_ones.dtype == np.int8
+    w, v = rng.standard_normal(A.shape[1]), rng.standard_normal(A.shape[0])
+    assert np.allclose(rows.dot(w), A.toarray() @ w) and np.allclose(rows.adjoint(v), A.toarray().T @ v)
+    assert np.array_equal(rows.dot(w), read.dot(w)) and np.array_equal(rows.adjoint(v), read.adjoint(v))
+    for one, other in zip(rows.dot_and_adjoint(w, 0.5, v), read.dot_and_adjoint(w, 0.5, v)):
+        assert np.array_equal(one, other)
+    with pytest.raises(ValueError, match="none is read"):
+        kernels.dot(np.ones(A.nnz, np.int8), *parts[1:], w, np.empty(A.shape[0]), 0, 3)
+    with pytest.raises(ValueError, match="indptr does not fit"):
+        kernels.dot(rows.entries_but_ones, A.indices[:-1], A.indptr, w, np.empty(A.shape[0]), 0, A.shape[0])
+
+
+@pytest.mark.parametrize("place", [0, 7, -1])
+def test_rows_with_one_entry_other_than_1_keep_their_entries(place, monkeypatch):
+    monkeypatch.setattr("mdlearn.data.rows.csr_rows.SPAN_ENTRIES", 64)
+    A = matrix()[0]
+    A.data[:] = 1.0
+    A.data[place] = np.nextafter(1.0, 2.0)
+    assert CsrRows(A).entries_but_ones is A.data
+
+
 @pytest.mark.parametrize("constant", [False, True])
 def test_affine_rows_multiply_twice_in_one_pass(constant):
     A, rng = matrix()

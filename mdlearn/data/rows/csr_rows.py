@@ -12,6 +12,7 @@ import mdlearn._solvers.csr as kernels
 from mdlearn.data.rows.rows import (
     BLOCK_ENTRIES,
     COPY_BYTES,
+    SPAN_ENTRIES,
     DenseRows,
     Rows,
     RowsInMemory,
@@ -20,11 +21,14 @@ from mdlearn.data.rows.rows import (
     row_steps_of_entries,
     steps,
 )
+from mdlearn.numerics.lazy_property import kept
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
+NO_ENTRIES = np.empty(0, np.int8)
+"""What stands for the entries of CSR rows where all that are stored are 1."""
 ZEROS_COLUMNS, ZEROS_ROWS, STORED_SHARE = 40, 256, 0.3
 """Columns of dense rows from which zeros are looked for, rows that are looked at, and the share of other entries."""
 
@@ -63,6 +67,13 @@ class CsrRows(RowsInMemory):
         dense: np.ndarray = self.X[rows].astype(np.float64).toarray()
         return dense
 
+    @kept
+    def entries_but_ones(self) -> np.ndarray:
+        """Stored entries as compiled loops take them: an empty array of int8 where every one is 1, as of indicators."""
+        data = self.X.data
+        parts = (slice(0, 1), *steps(data.shape[0], SPAN_ENTRIES))
+        return NO_ENTRIES if all((data[part] == 1).all() for part in parts) else data
+
     @property
     def n_entries(self) -> int:
         """Stored entries."""
@@ -90,26 +101,27 @@ class CsrRows(RowsInMemory):
     def dot(self, w: np.ndarray) -> np.ndarray:
         if w.ndim > 1:
             return super().dot(w)
-        return self._product(kernels.dot, _vector_for_csr_product(w, self.shape[1]), np.empty(self.shape[0]))
+        w = _vector_for_csr_product(w, self.shape[1])
+        return self._product(kernels.dot, self.entries_but_ones, w, np.empty(self.shape[0]))
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
         if v.ndim > 1:
             return super().adjoint(v)
-        return self._product(kernels.adjoint, _vector_for_csr_product(v, self.shape[0]), np.zeros(self.shape[1]))
+        v = _vector_for_csr_product(v, self.shape[0])
+        return self._product(kernels.adjoint, self.entries_but_ones, v, np.zeros(self.shape[1]))
 
     def dot_and_adjoint(self, w: np.ndarray, last: float, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         m, d = self.shape
         w, weights = _vector_for_csr_product(w, d), _vector_for_csr_product(weights, m)
         z, sums = np.empty(m), np.zeros(d)
+        A = self.entries_but_ones, self.X.indices, self.X.indptr
         for rows in self.spans():
-            kernels.dot_and_adjoint(
-                self.X.data, self.X.indices, self.X.indptr, w, last, weights, z, sums, rows.start, rows.stop
-            )
+            kernels.dot_and_adjoint(*A, w, last, weights, z, sums, rows.start, rows.stop)
         return z, sums
 
-    def _product(self, kernel: Callable[..., None], v: np.ndarray, out: np.ndarray) -> np.ndarray:
+    def _product(self, kernel: Callable[..., None], data: np.ndarray, v: np.ndarray, out: np.ndarray) -> np.ndarray:
         for rows in self.spans():
-            kernel(self.X.data, self.X.indices, self.X.indptr, v, out, rows.start, rows.stop)
+            kernel(data, self.X.indices, self.X.indptr, v, out, rows.start, rows.stop)
         return out
 
     def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
@@ -117,7 +129,7 @@ class CsrRows(RowsInMemory):
         assert centre is None, "sparse rows stay where they are"
         out = np.empty(self.shape[0])
         if scale is not None:
-            return self._product(kernels.squares, _vector_for_csr_product(1.0 / scale, self.shape[1]), out)
+            return self._product(kernels.squares, self.X.data, _vector_for_csr_product(1.0 / scale, self.shape[1]), out)
         found: np.ndarray | None = vars(self).get("row_squares")
         if found is not None:
             return found.copy()  # who asks may write into it
@@ -139,7 +151,7 @@ class CsrRows(RowsInMemory):
     def column_squares(self, weights: np.ndarray) -> np.ndarray:
         """sum_i weights_i x_ij^2 of every column, float64."""
         v = _vector_for_csr_product(weights, self.shape[0])
-        return self._product(kernels.column_squares, v, np.zeros(self.shape[1]))
+        return self._product(kernels.column_squares, self.X.data, v, np.zeros(self.shape[1]))
 
     def spread(self, counts: np.ndarray, mean: float) -> float:
         """sum_ij counts_i (x_ij - mean)^2 over all entries, those that are not stored included."""

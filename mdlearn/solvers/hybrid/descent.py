@@ -145,7 +145,7 @@ class HybridDescent:
         Callable[[int, int, kernels.Sweeps], list[tuple[float, float, int, int, int, int]]],
     ]:
         if isinstance(rows, CsrRows):
-            A = rows.X.data, rows.X.indices, rows.X.indptr, self.ascent
+            A = rows.entries_but_ones, rows.X.indices, rows.X.indptr, self.ascent
             of_csr = kernels.sparse, kernels.sparse_passes, kernels.sparse_survey, kernels.sparse_sweeps
             return partial(of_csr[0], *A), partial(of_csr[1], *A), partial(of_csr[2], *A), partial(of_csr[3], *A)
         assert isinstance(rows, DenseRows)

@@ -12,6 +12,7 @@ from scipy import sparse
 
 import mdlearn
 from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
@@ -198,3 +199,21 @@ def test_sweeps_over_small_blocks_go_together_until_their_rate_is_judged(m, toge
     X, y = full(m, 80)
     mdlearn.fit("svm", X, y, C=0.003, solver="hybrid", tol=1e-9)
     assert asked[: len(together)] == together
+
+
+@pytest.mark.parametrize("name, params", [("svm", {"C": 0.02}), ("ldm", {"C": 0.02}), ("lsvm", {"nu": 0.02})])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sweeps_over_indicators_read_no_entries_and_have_the_same_bits(name, params, dtype, monkeypatch):
+    X, y = indicators(4000, 20, 8)
+    X, seen, kernels = sparse.csr_matrix(X.astype(dtype)), [], HybridDescent._kernels
+
+    def seeing(self, rows):
+        seen.append(rows.entries_but_ones.dtype)
+        return kernels(self, rows)
+
+    monkeypatch.setattr(HybridDescent, "_kernels", seeing)
+    models = [mdlearn.fit(name, X, y, tol=1e-5, solver="hybrid", **params)]
+    monkeypatch.setattr(CsrRows, "entries_but_ones", property(lambda rows: rows.X.data))
+    models.append(mdlearn.fit(name, X, y, tol=1e-5, solver="hybrid", **params))
+    assert {np.dtype(np.int8), np.dtype(dtype)} == set(seen)
+    assert np.array_equal(models[0].coef_, models[1].coef_) and models[0].certificate == models[1].certificate
