@@ -117,12 +117,12 @@ def sweeps_beat_narrow_steps(problem: LossColumn, tol: float) -> bool:
     return (more and reach <= NARROW_LEAST_REACH) or (reach <= NARROW_REACH and quick)
 
 
-def narrow_whitening_pays(problem: LossColumn, sharing: int) -> bool:
-    """Whether sweeps over whitened rows cost less than compiled steps over narrow ones."""
+def narrow_whitening_pays(problem: LossColumn, sharing: int, tol: float) -> bool:
+    """Whether sweeps over whitened rows cost less than compiled steps over narrow ones, for a gap of `tol`."""
     n = problem.width
     if n < NARROW_SWEEPS_COLUMNS or problem.n_rows * n < NARROW_SWEEPS_ENTRIES:
         return False
-    return whitening_share(problem, sharing) <= CHEAP_WHITENING and whitening_pays(problem, sharing)
+    return whitening_share(problem, sharing) <= CHEAP_WHITENING and whitening_pays(problem, sharing, tol)
 
 
 class NarrowSteps(ABC):

@@ -245,7 +245,7 @@ class Hybrid(Solver):
         places = HybridOffers(problem, to_all_rows, tol)
         narrow = suits_narrow_loss_column(shared.rows, column.terms[0].kind == "logistic")
         narrow = narrow or suits_iterated_steps(problem) or suits_steps_on_squared_hinges(problem)
-        if narrow and not (column.kappa > 0 and narrow_whitening_pays(problem, len(form.columns))):
+        if narrow and not (column.kappa > 0 and narrow_whitening_pays(problem, len(form.columns), tol)):
             return _hybrid_newton_steps(_hybrid_narrow_steps(problem, shared, places), places)
         return _hybrid_newton_steps(self._wide(form, problem, shared, places), places)
 
@@ -256,7 +256,7 @@ class Hybrid(Solver):
         if problem.column.terms[0].kind == "logistic":
             problem.quadratic = yield from shared.quadratic(problem.column)
             return (yield from newton_start.logistic_newton_start(problem))
-        if whitening_pays(problem, len(form.columns)):
+        if whitening_pays(problem, len(form.columns), places.tol):
             problem = yield from whitened_column(problem, shared)
         return (yield from self._through_weaker(problem, shared, places))
 

@@ -13,6 +13,7 @@ variance is beside the norm.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 
 import numpy as np
@@ -38,6 +39,11 @@ CHEAP_WHITENING, DEAR_WHITENING = 0.5, 2.0
 the second at less of it in proportion. Shares of 0.2 to 0.4 on digits, soybean_large and four drawn sets of 10 to 26
 classes, C from 0.01 to 10, gaps of 1e-2 to 1e-6: 0.55 to 1.16 of the time without, in the mean 0.8. Shares of 0.8 to
 1.9 at C = 0.01 and a gap of 1e-2: 1.1 to 1.9."""
+SETTLED_REACH, SMALL_VARIANCE = 2.5, 0.3
+"""Reach of a margin over the square root of the tolerance, and mean eigenvalue of the variance term, up to which a few
+sweeps over rows as they are end the fit, before a cheap whitening has paid. On the same sets, C from 0.003 to 0.03,
+gaps of 1e-2 to 1e-4, fits take 0.73 to 1.1 of the time with it, in the mean 0.87; up to twice those reaches 0.85 to
+1.06, beyond 0.9 to 2.0; with eigenvalues of 1 to 50 0.84 to 4.7, in most cases more than 1."""
 MOST_WHITENING = 5e7
 """Rows times columns squared, for each class that shares them, up to which whitening pays. On drawn rows of two classes
 it takes 1.2 to 1.4 (2,000 x 200) and 1.4 to 2 times the time without (100,000 x 51), beyond; on 13 real sets of at most
@@ -73,8 +79,11 @@ class WhitenedColumn(LossColumn):
         return self.problem.coefficients(blas.dtrsv(self.L.T, w[:-1] + w[-1] * self.tilted, lower=0, trans=0))
 
 
-def whitening_pays(problem: LossColumn, sharing: int = 1) -> bool:
-    """Whether rows whitened for several columns cost less than steps along the multipliers of a variance term."""
+def whitening_pays(problem: LossColumn, sharing: int = 1, tol: float = 0.0) -> bool:
+    """Whether rows whitened for several columns cost less than steps along the multipliers of a variance term.
+
+    `tol`: gap that is asked for, 0 where none is known.
+    """
     column, n = problem.column, problem.width
     if column.kappa == 0 or problem.soft or column.start is not None or not isinstance(problem.stored, DenseRows):
         return False
@@ -86,12 +95,11 @@ def whitening_pays(problem: LossColumn, sharing: int = 1) -> bool:
     moment = column.kappa * (float(problem.squares @ column.counts) + column.total * float(problem.rows.constant))
     if moment > LARGEST_SECOND_MOMENT:
         return False
-    share = whitening_share(problem, sharing) if sharing > 1 else DEAR_WHITENING
+    variance = (moment - column.kappa * column.total * float(problem.mean_row @ problem.mean_row)) / n
+    share, reach = whitening_share(problem, sharing) if sharing > 1 else DEAR_WHITENING, problem.margin_reach()
     if share <= CHEAP_WHITENING:
-        return True
-    variance = moment - column.kappa * column.total * float(problem.mean_row @ problem.mean_row)
-    gain = WHITENED_GAIN * min(1.0, share / DEAR_WHITENING)
-    return problem.margin_reach() * variance > gain * n
+        return variance > SMALL_VARIANCE or reach > SETTLED_REACH * math.sqrt(tol)
+    return reach * variance > WHITENED_GAIN * min(1.0, share / DEAR_WHITENING)
 
 
 def whitening_share(problem: LossColumn, sharing: int) -> float:

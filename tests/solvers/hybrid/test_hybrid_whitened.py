@@ -217,3 +217,28 @@ def test_narrow_rows_are_whitened_where_many_classes_share_them(classes, rows, w
     monkeypatch.setattr(solver, "whitened_column", lambda *parts: made.append(1) or found(*parts))
     model = mdlearn.fit("ldm", X, y, C=0.1, tol=1e-6, solver="hybrid")
     assert len(made) == (classes if white else 0) and model.certificate.converged
+
+
+@pytest.mark.parametrize(("variance", "weight", "tol", "white"), [
+    (1e-2, 1e-3, 1e-2, False), (1e-2, 1e-3, 1e-6, True), (1e-2, 1e-3, 0.0, True),
+    (1e-2, 0.1, 1e-2, True), (VARIANCE, 1e-3, 1e-2, True),
+])  # fmt: skip
+def test_cheap_whitening_pays_but_where_a_few_sweeps_end_the_fit(variance, weight, tol, white):
+    problem, _, _ = column_of()
+    column = Column(problem.y, problem.column.counts, variance, 0.0, (HingeTerm(weight),))
+    other = LossColumn(column, problem.rows, problem.squares, problem.stored)
+    assert whitened_column.whitening_share(other, 100) < whitened_column.CHEAP_WHITENING
+    assert whitened_column.whitening_pays(other, 100, tol) == white
+
+
+@pytest.mark.parametrize(("tol", "white"), [(1e-2, False), (1e-6, True)])
+@pytest.mark.parametrize("d", [52, 90])
+def test_loose_fits_of_many_classes_at_a_small_weight_whiten_no_rows(d, tol, white, monkeypatch):
+    monkeypatch.undo()  # thresholds as they are
+    rng = np.random.default_rng(8)
+    X, y = rng.random((700, d)), np.arange(700) % 10
+    X[np.arange(700), y] += 0.5
+    made, found = [], solver.whitened_column
+    monkeypatch.setattr(solver, "whitened_column", lambda *parts: made.append(1) or found(*parts))
+    model = mdlearn.fit("ldm", X, y, C=0.003, tol=tol, solver="hybrid")
+    assert len(made) == (10 if white else 0) and model.certificate.converged
