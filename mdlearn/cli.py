@@ -12,13 +12,17 @@ from mdlearn.commands.fitting import FitCommand
 from mdlearn.commands.listings import LISTINGS
 from mdlearn.commands.predicting import PredictCommand
 from mdlearn.commands.studies import CompareCommand, DemoCommand
+from mdlearn.commands.verifying import VerifyCommand
 from mdlearn.errors import ErrorNotes, came, faulty, is_foreign, is_raised_by, note_origin
 from mdlearn.plugins.command import Command, UsageError
 from mdlearn.plugins.registry import list_plugins, registered_commands
 
 INTERRUPTED = 130
 """The shells' exit code after Ctrl-C: 128 + SIGINT."""
-COMMANDS: tuple[type[Command], ...] = (DemoCommand, FitCommand, PredictCommand, CompareCommand, *LISTINGS)
+COMMANDS: tuple[type[Command], ...] = (
+    *(DemoCommand, FitCommand, PredictCommand, VerifyCommand, CompareCommand),
+    *LISTINGS,
+)
 CLASSES = {cls.name: cls for cls in COMMANDS}
 """The built-in commands by name."""
 IN_OTHER_PACKAGES = {"reproduce": "mdlearn-papers"}

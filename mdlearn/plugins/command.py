@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-BUILT_IN = ("demo", "fit", "predict", "compare", "objectives", "kernels", "solvers", "plugins", "new-plugin")
+BUILT_IN = ("demo", "fit", "predict", "verify", "compare", "objectives", "kernels", "solvers", "plugins", "new-plugin")
 """Names that no plugin can have, in the order of the list that ``--help`` prints."""
 
 
