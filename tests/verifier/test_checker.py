@@ -120,6 +120,7 @@ def test_no_multipliers_make_a_bound_above_the_optimum(name):
         for beta in [near, 0 * near, *(near * rng.uniform(0, 2, near.shape) for _ in range(5))]:
             bound = column.bound(beta)
             assert bound.value - bound.off <= best + 1e-12 * abs(best)
+            assert bound.off <= 1e-9 * (abs(bound.value) + beta.sum() + abs(best)), bias  # a free one is balanced
         assert column.bound(near).value >= best - 0.2 * abs(best)
 
 
@@ -189,7 +190,31 @@ def test_sums_and_parts_of_several_classes(tmp_path):
     def raise_part(header, arrays):
         header["certificate"]["parts"][1]["lower_bound"] *= 1.001
 
+    def raise_whole(header, arrays):
+        record = header["certificate"]
+        record["objective"] *= 1.001
+        record["gap"] = (record["objective"] - record["lower_bound"]) / record["objective"]
+
     assert number_changed(raise_part, tmp_path, classes=3)[0] == 1
+    assert number_changed(raise_whole, tmp_path, classes=3)[1].startswith("its objective of all classes")
+
+
+def test_parameters_that_differ_from_those_of_the_kernel(tmp_path):
+    def other_width(header, arrays):
+        header["params"]["gamma"] *= 1.001
+
+    assert "kernel" in number_changed(other_width, tmp_path, objective="svm", kernel="rbf")[1]
+
+
+def test_sums_that_rounding_hides_are_not_agreed_on(tmp_path):
+    X, y = np.random.default_rng(7).normal(size=(40, 2)), np.arange(40) % 2
+    X[2] = X[0]
+    model = mdlearn.fit("svm", X, y, kernel="rbf", bias="none", C=0.1)
+    header, arrays = content_of(model, tmp_path)
+    assert check_model(tmp_path / "whole.npz", X, y)
+    arrays["dual_coef"][0, [0, 2]] += [2.0**40, -(2.0**40)]
+    code, text = finding(written(header, arrays, tmp_path), X, y)
+    assert code == 2 and "rounding hides" in text
 
 
 def test_hard_margins_weights_and_texts(tmp_path):
