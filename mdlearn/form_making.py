@@ -30,11 +30,13 @@ from mdlearn.data.validation import Data
 from mdlearn.driver.checked_form import check_features, check_form
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.errors import call_with_error_notes, class_is_foreign, steps_with_error_notes
+from mdlearn.forms.joint.pair_stack import PairStack, can_stack_pair
 from mdlearn.forms.penalised.constraints import NO_CONSTRAINTS, Constraints
 from mdlearn.forms.problem import Form, as_joint_problem
 from mdlearn.forms.proof import Solution, ZeroProof
 from mdlearn.numerics.seeds import seeded_rng
 from mdlearn.objectives.base import Objective
+from mdlearn.objectives.declaration.parameters_and_terms import declared_objective_terms
 
 
 @dataclass(eq=False)
@@ -126,6 +128,29 @@ class FormMaker:
         if 8.0 * (X.n_entries + float(np.square(pairs.sizes.astype(float)).sum())) > CLASS_BLOCK_BYTES:
             return None
         return ClassGramMatrices(self.kernel, X.take(pairs.by_class), pairs.sizes)
+
+    def stack(self, first: Form) -> PairStack | None:
+        """Return all pairs of classes in one, where they share kernel values; None where each is solved on its own.
+
+        `first`: form of the first pair.
+        """
+        task, handed, features = self.task, self.handed, first.features
+        methods = "form", "problem", "row_terms", "check_column", "check_form"
+        if class_is_foreign(type(task)) or any(getattr(type(task), n) is not getattr(Objective, n) for n in methods):
+            return None
+        alone = handed.starts is not None or handed.prepared.left > 1
+        if alone or self.pairs is None or type(features) is not KernelFeatures or features.dtype != np.float64:
+            return None
+        pair, sizes, data = features.pair, self.pairs.pairs.sizes, self.data
+        if type(pair) is not ClassPairGram or 8.0 * data.X.shape[0] ** 2 > CLASS_BLOCK_BYTES:
+            return None
+        totals = [total for _, total in self.pairs.sizes]
+        terms = {total: declared_objective_terms(task, self.params, total) for total in set(totals)}
+        if not all(map(can_stack_pair, terms.values())):
+            return None
+        blocks, counts = pair.blocks, data.counts[self.pairs.pairs.by_class]
+        whole = KernelFeatures(blocks.rows, blocks.kernel, blocks)
+        return PairStack(whole, sizes, counts, [terms[total] for total in totals], self.bias)
 
     def size(self, j: int) -> tuple[int, float]:
         """Number of rows of a pair of classes, and their weight."""

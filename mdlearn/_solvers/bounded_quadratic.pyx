@@ -25,10 +25,6 @@ cdef class _Quadratic:
     u : (n,) within them, written to; e : (n,) the gradient, written to.
     """
 
-    cdef const double[::1] border, soft, low, high
-    cdef double omega
-    cdef double[::1] u, e
-
     def __init__(
         self, shape, const double[::1] border, double omega, const double[::1] soft, const double[::1] low,
         const double[::1] high, double[::1] u, double[::1] e,
@@ -49,15 +45,8 @@ cdef class Box(_Quadratic):
     Of known rows, steps also end where they need another one that they must not compute: `missing`.
     """
 
-    cdef const double[:, ::1] H
-    cdef const float[:, ::1] single
-    cdef KnownRows known
-    cdef double[::1] weight, up, down, length
-    cdef public double violation
-
     def __init__(self, H, border, omega, soft, low, high, u, e, double[:, ::1] work):
         cdef Py_ssize_t k, n
-        cdef double h
         self.known = H if isinstance(H, KnownRows) else None
         if self.known is not None:
             H = self.known.values
@@ -68,20 +57,14 @@ cdef class Box(_Quadratic):
             raise ValueError("greedy steps on a quadratic need four rows of work as long as its own")
         self.weight, self.up, self.down, self.length = work[0], work[1], work[2], work[3]
         self.violation = INFINITY
+        self.at, self.stride = NULL, n
+        if self.H is not None:
+            self.at = &self.H[0, 0]
         for k in range(n):
             if self.known is not None:
-                h = self.known.diagonal[k]
+                begin(self, k, self.known.diagonal[k])
             else:
-                h = self.H[k, k] if self.single is None else self.single[k, k]
-            h += self.omega * self.border[k] * self.border[k] + self.soft[k]
-            # A row of length zero has a fixed margin: its multiplier belongs at the bound that e points to.
-            self.length[k] = h
-            self.weight[k] = 1.0 / h if h > 0.0 else 1e300
-            self.marked(k)
-
-    cdef inline void marked(self, Py_ssize_t k) noexcept nogil:
-        self.up[k] = 1.0 if self.u[k] < self.high[k] else 0.0
-        self.down[k] = 1.0 if self.u[k] > self.low[k] else 0.0
+                begin(self, k, self.H[k, k] if self.single is None else self.single[k, k])
 
 
 cdef inline const real_t* row(Box p, const real_t[:, ::1] H, Py_ssize_t k) noexcept nogil:
@@ -89,7 +72,9 @@ cdef inline const real_t* row(Box p, const real_t[:, ::1] H, Py_ssize_t k) noexc
     if real_t is double:
         if p.known is not None:
             return p.known.row(k)
-    return &H[k, 0]
+        return p.at + k * p.stride
+    else:
+        return &H[k, 0]
 
 
 cdef inline const real_t* start(Box p, const real_t[:, ::1] H) noexcept nogil:
@@ -108,7 +93,7 @@ cdef inline void move(Box p, Py_ssize_t k, double change) noexcept nogil:
     cdef double to = min(max(p.u[k] + change, p.low[k]), p.high[k])
     p.e[k] -= (to - p.u[k]) * p.soft[k]
     p.u[k] = to
-    p.marked(k)
+    marked(p, k)
 
 
 cdef (double, double) both(Box p, Py_ssize_t i, Py_ssize_t j, double a) noexcept nogil:
@@ -199,9 +184,16 @@ cdef Py_ssize_t pair_steps(Box p, const real_t[:, ::1] H, Py_ssize_t most, doubl
             p.u[j] -= t
         p.e[i] -= t * p.soft[i]
         p.e[j] += t * p.soft[j]
-        p.marked(i)
-        p.marked(j)
+        marked(p, i)
+        marked(p, j)
         count += 1
+
+
+cdef Py_ssize_t box_steps(Box p, bint paired, Py_ssize_t most, double enough) noexcept nogil:
+    # At most so many steps, of pairs or of two coordinates; how many were taken.
+    if p.single is None:
+        return pair_steps(p, p.H, most, enough) if paired else double_steps(p, p.H, most, enough)
+    return pair_steps(p, p.single, most, enough) if paired else double_steps(p, p.single, most, enough)
 
 
 def doubles(Box problem, Py_ssize_t most, double enough):
@@ -211,10 +203,7 @@ def doubles(Box problem, Py_ssize_t most, double enough):
     """
     cdef Py_ssize_t count
     with nogil:
-        if problem.single is None:
-            count = double_steps(problem, problem.H, most, enough)
-        else:
-            count = double_steps(problem, problem.single, most, enough)
+        count = box_steps(problem, False, most, enough)
     return count
 
 
@@ -225,10 +214,7 @@ def pairs(Box problem, Py_ssize_t most, double enough):
     """
     cdef Py_ssize_t count
     with nogil:
-        if problem.single is None:
-            count = pair_steps(problem, problem.H, most, enough)
-        else:
-            count = pair_steps(problem, problem.single, most, enough)
+        count = box_steps(problem, True, most, enough)
     return count
 
 

@@ -20,6 +20,7 @@ from mdlearn.errors import (
     title_in_error,
     with_error_notes,
 )
+from mdlearn.forms.joint.pair_stack import PairStack
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
@@ -88,8 +89,14 @@ class CheckedEngine:
             return self._passed("iterate", problem, shared.iterate, self.solver, problem.part, *given)
         return self._passed("iterate", problem, self.solver.iterate, form, problem.part, shared, *given)
 
+    def stack_reports(self, stack: PairStack, options: dict[str, Any]) -> Steps:
+        """Reports of a stack of pairs, each with a point of some of these; no random numbers are drawn."""
+        shared = yield from self._passed("prepare", None, self.solver.prepare, stack, options)
+        given = (options, None, self.tol) if self.solver.takes_tol else (options, None)
+        return (yield from self._passed("iterate", stack, self.solver.iterate, stack, stack, shared, *given))
+
     def _passed(
-        self, method: str, problem: Problem | None, begin: Callable[..., Any], *given: Any
+        self, method: str, problem: Problem | PairStack | None, begin: Callable[..., Any], *given: Any
     ) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is. Without a problem, None is all it has."""
         work = with_error_notes(self.solver, "solver", method, begin, *given) if self.foreign else begin(*given)
@@ -129,12 +136,12 @@ class CheckedEngine:
         finally:
             work.close()
 
-    def _made(self, make: Callable[[], Report], problem: Problem) -> Report:
+    def _made(self, make: Callable[[], Report], problem: Problem | PairStack) -> Report:
         return self._check(
             with_error_notes(self.solver, "solver", "iterate", make) if self.foreign else make(), problem
         )
 
-    def _check(self, report: Any, problem: Problem) -> Report:
+    def _check(self, report: Any, problem: Problem | PairStack) -> Report:
         if not isinstance(report, Report):
             raise TypeError(self._fault(f"it yielded {type(report).__name__}, a Report or None is needed"))
         values = {"objective": report.objective, "lower_bound": report.lower_bound, "residual": report.residual}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.driver.checked_problem import checked_problem
 from mdlearn.driver.generator_threads import run_in_threads
 from mdlearn.driver.incumbent import Incumbent
+from mdlearn.driver.later_problems import LaterProblems, SolvedProblem, solved_by_stack
 from mdlearn.driver.limits import OUT_OF_TIME, LimitedRun, Limits, LimitShortfall
 from mdlearn.errors import FaultyProblem, class_is_foreign
 from mdlearn.forms.problem import Form, Problem, problems_of
-from mdlearn.forms.proof import Certificate, ProvenZeros, Solution, Start, State, ZeroProof, combine_proofs, fit_history
+from mdlearn.forms.proof import Certificate, ProvenZeros, Solution, Start, State, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.interruptible import finished, with_heartbeat
 from mdlearn.numerics.seeds import seeded_rng
@@ -66,32 +67,7 @@ class DriverOutcome:
     shortfall: LimitShortfall | None
 
 
-class LaterProblems(Protocol):
-    """Problems of a driver, numbered from 0, where all but the first have forms of their own, made in their turn."""
-
-    def __len__(self) -> int:
-        """Return the number of problems, the first included."""
-
-    def make(self, j: int) -> Generator[None, Any, Form]:
-        """Make a form, in interruptible pieces, told between them whether the time is up."""
-
-    def size(self, j: int) -> tuple[int, float]:
-        """Return the number of rows of a problem, and their weight."""
-
-    def at_zero(self, total: float) -> ZeroProof | None:
-        """Return what is known at w = 0 of a problem whose rows have this weight; None: that takes its form."""
-
-
-@dataclass(eq=False)
-class _Solved:
-    """Solution of one of a driver's problems, with what the sum over problems needs."""
-
-    solution: Solution
-    at_zero: float
-    hard: bool
-
-
-Work = Generator[State | None, None, _Solved]
+Work = Generator[State | None, None, SolvedProblem]
 """What solves one problem."""
 
 
@@ -131,6 +107,7 @@ class Driver(LimitedRun):
             progress.problems = count
         if at_once > 1 and isinstance(first.features, KernelFeatures):
             first.features.ask_at_once()
+        known: dict[int, SolvedProblem] = {}
         try:
             if later is None:
                 shared = self._watched(self._preparation(first, 0), cut=True)
@@ -138,9 +115,10 @@ class Driver(LimitedRun):
                 for j, problem in enumerate(problems):
                     works.append(self._problem(first, problem, j, shared))
             else:
+                known = self._watched(self._stacked(first, later))
                 works = [self._alone(_ready_form(first), 0), *(self._alone(later.make(j), j) for j in range(1, count))]
             solutions, proofs, scales = [], [], []
-            for one in self._all(works, at_once, later):
+            for one in self._all(works, at_once, later, known):
                 solutions.append(one.solution)
                 proofs.append(one.solution.certificate)
                 scales.append((one.at_zero, one.hard))
@@ -217,22 +195,43 @@ class Driver(LimitedRun):
         order = min(form.features.n_rows, form.features.width)
         return remaining == np.inf or symmetric_eigen_seconds(order) < remaining
 
-    def _all(self, works: list[Work], at_once: int, later: LaterProblems | None) -> list[_Solved]:
+    def _stacked(self, first: Form, later: LaterProblems) -> Generator[State | None, None, dict[int, SolvedProblem]]:
+        """Solve the problems that a stack of all of them answers; a State of each, and what they are by number."""
+        solved: dict[int, SolvedProblem] = {}
+        if self.late():
+            return solved
+        for one in solved_by_stack(self.engine, self.options, later, first, self.limits.tol):
+            if self.stopped:
+                break
+            if one is None:
+                yield None
+            else:
+                j, solution, at_zero = one
+                told, solved[j] = solution.certificate, SolvedProblem(solution, at_zero, False)
+                yield self.state(1, told.objective, told.lower_bound, told.gap, j)
+        return solved
+
+    def _all(
+        self, works: list[Work], at_once: int, later: LaterProblems | None, known: dict[int, SolvedProblem]
+    ) -> list[SolvedProblem]:
         """Solve the problems, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread.
 
         Those whose turn does not come are answered for: tens of thousands may be left, of which nothing is made.
         """
-        solved: list[_Solved | None] = [None] * len(works)
+        left = [j for j in range(len(works)) if j not in known]
+        solved: list[SolvedProblem | None] = [known.get(j) for j in range(len(works))]
         if at_once > 1:
             share = (self.limits.n_threads or at_once) // at_once
-            solved = self._watched(run_in_threads(works, at_once, share, self.late))
+            threads = run_in_threads([works[j] for j in left], min(at_once, len(left)), share, self.late)
+            for j, one in zip(left, self._watched(threads) if left else []):
+                solved[j] = one
         else:
-            for j, work in enumerate(works):
+            for j in left:
                 if self.late():
                     break
-                solved[j] = self._watched(work)
-        found: list[_Solved] = []
-        equal: dict[tuple[int, float], _Solved | None] = {}
+                solved[j] = self._watched(works[j])
+        found: list[SolvedProblem] = []
+        equal: dict[tuple[int, float], SolvedProblem | None] = {}
         blanks = None
         for j, one in enumerate(solved):
             if one is None and later is not None and j:
@@ -240,7 +239,7 @@ class Driver(LimitedRun):
                 if size not in equal:
                     blanks = blanks or ProvenZeros(found[0].solution, self.limits.tol)
                     zero = later.at_zero(size[1])
-                    equal[size] = zero and _Solved(blanks.solution(size[0], zero), zero.value, zero.hard)
+                    equal[size] = zero and SolvedProblem(blanks.solution(size[0], zero), zero.value, zero.hard)
                 one = equal[size]
             found.append(one or finished(works[j]))
         return found
@@ -284,14 +283,14 @@ class Driver(LimitedRun):
         """Solve one problem; yield a State per report, None as a heartbeat. Looks at the clock through `stopped`."""
         untouched = problem.untouched(self.limits.tol, bounded=not (j or self.limits.over)) if self.stopped else None
         if untouched is not None:
-            return _Solved(untouched, problem.reference, problem.hard)
+            return SolvedProblem(untouched, problem.reference, problem.hard)
         incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options), not self.published)
         if incumbent.begin():
             solution = incumbent.certified()
             yield self.state(1, incumbent.objective, incumbent.lower_bound, incumbent.gap, j)
-            return _Solved(solution, problem.reference, problem.hard)
+            return SolvedProblem(solution, problem.reference, problem.hard)
         if self.stopped:
-            return _Solved(incumbent.certified(), problem.reference, problem.hard)
+            return SolvedProblem(incumbent.certified(), problem.reference, problem.hard)
         count, most = 0, self.limits.max_iter or self.solver.default_max_iter
         others = [*self.relief]
         # One generator for all engines of a problem; making it takes as long as much of a small fit.
@@ -319,7 +318,7 @@ class Driver(LimitedRun):
             problem.explain()
         if not (self.stopped or self.reason):
             problem.conclude(solution)
-        return _Solved(solution, problem.reference, problem.hard)
+        return SolvedProblem(solution, problem.reference, problem.hard)
 
     def _followed(
         self, reports: Reports, problem: Problem, incumbent: Incumbent, j: int, count: int, most: int

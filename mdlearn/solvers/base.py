@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.errors import did_you_mean
+from mdlearn.forms.joint.pair_stack import PairStack
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.report import Claim, Offer, Report, Reports, Steps
 
@@ -91,6 +92,8 @@ class Solver:
         cls.draws = own.get("draws", True)
         maker = next(one for one in cls.__mro__ if "iterate" in vars(one))
         cls.takes_tol = own.get("takes_tol", maker is not cls and getattr(maker, "takes_tol", False))
+        if maker is cls and "takes_stack" not in own:
+            cls.takes_stack = Solver.takes_stack  # type: ignore[method-assign]
 
     def refusal(self, form: Any) -> str | None:
         """Return why this engine cannot take the form, or None when it can.
@@ -120,6 +123,27 @@ class Solver:
         if form.by_row and not self.by_row:
             return NOT_BY_ROW
         return None if form.kinds <= self.kinds else f"it takes no loss of the kind {min(form.kinds - self.kinds)!r}"
+
+    def takes_stack(self, stack: PairStack, options: dict[str, Any], tol: float) -> bool:
+        """Return whether `prepare` and `iterate` take many pairs of classes in one, instead of one after the other.
+
+        Here: no. `iterate` gets the stack as its form and as its column, and each of its reports has a PairPoint. Pairs
+        whose certificates do not meet `tol` are solved on their own afterwards. A class with an `iterate` of its own
+        says it anew.
+
+        Parameters
+        ----------
+        stack : PairStack
+        options : dict
+            Complete, as `check_options` returned them.
+        tol : float
+            The relative gap that is asked for.
+
+        Returns
+        -------
+        bool
+        """
+        return False
 
     def claims(self, form: Any) -> Claim | None:
         """Return what a fit of the form costs, for ``solver="auto"``; None: do not choose this engine.

@@ -31,6 +31,7 @@ SMALLER = {
     "cd.sweep dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0", "csr.gather X 1",
     "reading.row_squares X 1", "products.write_symmetric values 0", "products.write_symmetric values 1",
     "gaussian.exponentials K 0", "gaussian.exponentials K 1", "known_rows.SelectedRows index 0",
+    "class_pairs.ascend levels 0",
 }  # fmt: skip
 """What is a smaller problem when it is shorter: fewer terms, columns, rows to add, or visits."""
 

@@ -31,6 +31,11 @@ RANGE = {"first": 0, "last": M}
 HINGES = {"kinks": one(T, M), "sides": np.ones(T), "caps": one(T, M), "z": one(M)}
 QUADRATIC = {"H": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
              "high": one(M), "u": np.zeros(M), "e": one(M), "work": one(4, M)}  # fmt: skip
+KNOWN = {"values": np.zeros((M, M)), "place": np.full(M, -1), "order": integers(M, M), "diagonal": np.ones(M),
+         "columns": one(D, M), "own": one(D)}  # fmt: skip
+STACK = {"K": np.eye(M) + one(M, M), "spans": np.array([[0, 2, 2, 5], [0, 2, 5, M], [2, 5, 5, M]]),
+         "starts": np.array([0, 5, 11, 18]), "target": one(18), "low": -one(18), "high": one(18),
+         "square": one(7, 7), "columns": one(9, 7)}  # fmt: skip
 FACE = {"H": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
         "high": one(M), "u": np.zeros(M), "e": one(M), "index": integers(M, M), "work": one(2, M)}  # fmt: skip
 FIXED = {"y": np.ones(M), "counts": one(M), "terms": one(3, T)}

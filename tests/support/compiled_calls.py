@@ -12,6 +12,7 @@ from compiled_arrays import (
     FACE,
     FIXED,
     HINGES,
+    KNOWN,
     MULTIPLIERS,
     NARROW,
     PAIRS,
@@ -21,6 +22,7 @@ from compiled_arrays import (
     QUADRATIC,
     RANGE,
     ROOM,
+    STACK,
     TERMS,
     WALK,
     D,
@@ -39,6 +41,7 @@ from mdlearn._solvers import (
     bounded_quadratic,
     cd,
     centred,
+    class_pairs,
     csr,
     dual_descent,
     envelopes,
@@ -83,6 +86,12 @@ def steps(function):
     return lambda **box: function(bounded_quadratic.Box(**box), 30, 1e-12)
 
 
+def on_stack(function):
+    return lambda *, K, spans, starts, target, low, high, square, columns, **given: function(
+        class_pairs.Pairs(K, spans, starts, target, low, high, 0.5, True, square, columns), **given
+    )
+
+
 def steps_on_known_rows(values, place, order, diagonal, columns, own, **given):
     known = known_rows.KnownRows(values, place, order, diagonal, gaussian.GaussianRows(columns, own))
     known.allow(M)
@@ -96,17 +105,8 @@ def steps_on_selected_rows(values, place, order, diagonal, columns, own, index):
         np.empty((n, n)), np.full(n, -1), np.arange(n), np.ones(n), known_rows.SelectedRows(whole, index)
     )
     known.allow(n)
-    box = bounded_quadratic.Box(
-        known,
-        np.ones(n),
-        0.0,
-        np.zeros(n),
-        np.zeros(n),
-        np.ones(n),
-        np.zeros(n),
-        np.linspace(1.0, -1.0, n),
-        np.empty((4, n)),
-    )
+    none, all_of_one, e = np.zeros(n), np.ones(n), np.linspace(1.0, -1.0, n)
+    box = bounded_quadratic.Box(known, all_of_one, 0.0, none, none, all_of_one, none.copy(), e, np.empty((4, n)))
     bounded_quadratic.doubles(box, 30, 1e-12)
 
 
@@ -309,15 +309,15 @@ CASES = {
     "bounded_quadratic.step": (moving(bounded_quadratic.step), {**FACE, "solved": one(2, M)}),
     "bounded_quadratic.doubles": (steps(bounded_quadratic.doubles), QUADRATIC),
     "bounded_quadratic.pairs": (steps(bounded_quadratic.pairs), QUADRATIC),
-    "known_rows.KnownRows": (steps_on_known_rows, {
-        **{k: v for k, v in QUADRATIC.items() if k != "H"}, "values": np.zeros((M, M)), "place": np.full(M, -1),
-        "order": integers(M, M), "diagonal": np.ones(M), "columns": one(D, M), "own": one(D)}),
-    "known_rows.SelectedRows": (steps_on_selected_rows, {
-        "values": np.zeros((M, M)), "place": np.full(M, -1), "order": integers(M, M), "diagonal": np.ones(M),
-        "columns": one(D, M), "own": one(D), "index": integers(4, M)}),
-    "bounded_quadratic.gather": (bounded_quadratic.gather, {
-        "H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3, D) + 2, "out": one(4, 3),
-        "start": 0, "stop": 4}),
+    "known_rows.KnownRows": (steps_on_known_rows,
+                             {**{k: v for k, v in QUADRATIC.items() if k != "H"}, **KNOWN}),
+    "known_rows.SelectedRows": (steps_on_selected_rows, {**KNOWN, "index": integers(4, M)}),
+    "class_pairs.ascend": (on_stack(class_pairs.ascend), {**STACK, "u": one(18), "levels": one(T), "tol": 1e-9,
+                                                          "first": 0, "most": 1000}),
+    "class_pairs.values": (on_stack(class_pairs.values), {**STACK, "u": one(13), "first": 1, "out": one(2, 4)}),
+    "bounded_quadratic.gather": (bounded_quadratic.gather,
+                                 {"H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3, D) + 2,
+                                  "out": one(4, 3), "start": 0, "stop": 4}),
     "gaussian.exponentials": (gaussian.exponentials, {"K": one(M, D)}),
     "gaussian_tiles.gaussians": (gaussian_tiles.gaussians, {
         "K": one(M, D), "left": one(M), "right": one(D), "scale": 0.5}),

@@ -306,14 +306,31 @@ class ClassGramMatrices:
 
     def __init__(self, kernel: Kernel, rows: Rows, sizes: np.ndarray) -> None:
         self.kernel, self.rows = kernel.centred_copy(rows)
-        self.roundings = kernel_half_roundings(self.kernel, self.rows)
+        self.half_roundings = kernel_half_roundings(self.kernel, self.rows)
         self.values = gram_blocks(self.kernel, self.rows)
         self.spans = [slice(end - size, end) for end, size in zip(np.cumsum(sizes).tolist(), sizes.tolist())]
+        self._whole: np.ndarray | None = None
         self._within: dict[int, np.ndarray] = {}
         self._beyond: tuple[int, np.ndarray] = -1, np.empty((0, 0))  # the last class that was asked for, and its values
 
+    def roundings(self) -> np.ndarray:
+        """Return half of the roundings of an entry of the Gram matrix, row by row."""
+        return self.half_roundings
+
+    def centred_copy(self) -> tuple[Kernel, Rows]:
+        """Return kernel and rows for which all blocks between these rows cost less."""
+        return self.kernel, self.rows
+
+    def gram(self) -> Generator[None, None, np.ndarray]:
+        """Return the Gram matrix of all classes, whose parts are then known."""
+        if self._whole is None:
+            self._whole = yield from gram_by_kernel(self.kernel, self.rows)
+        return self._whole
+
     def within(self, code: int) -> Generator[None, None, np.ndarray]:
         """Return the Gram matrix of a class; all of it is made at once, so that bits do not depend on who asks."""
+        if self._whole is not None:
+            return self._whole[self.spans[code], self.spans[code]]
         if code not in self._within:
             first, values, n = self.spans[code].start, self.values, self.spans[code].stop - self.spans[code].start
 
@@ -325,6 +342,8 @@ class ClassGramMatrices:
 
     def beyond(self, code: int) -> Generator[None, None, np.ndarray]:
         """Return the values between the rows of a class and those of all classes after it: pairs ask one by one."""
+        if self._whole is not None:
+            return self._whole[self.spans[code], self.spans[code].stop :]
         if self._beyond[0] != code:
             span, m = self.spans[code], self.rows.shape[0]
             G = np.empty((span.stop - span.start, m - span.stop))
@@ -344,7 +363,7 @@ class ClassPairGram:
 
     def roundings(self) -> np.ndarray:
         """Return half of the roundings of an entry of the Gram matrix, row by row."""
-        return np.concatenate([self.blocks.roundings[span] for span in self.spans])
+        return np.concatenate([self.blocks.half_roundings[span] for span in self.spans])
 
     def centred_copy(self) -> tuple[Kernel, Rows]:
         """Return kernel and rows for which all blocks between these rows cost less."""
@@ -361,3 +380,7 @@ class ClassPairGram:
         G[:n, n:] = across[0][:, self.spans[1].start - across[1] : self.spans[1].stop - across[1]]
         G[n:, :n] = G[:n, n:].T
         return G
+
+
+SharedGram = ClassGramMatrices | ClassPairGram
+"""Where a kernel's values come from that pairs of classes share: of all classes, or of two."""

@@ -15,11 +15,11 @@ import numpy as np
 
 from mdlearn._solvers.known_rows import KnownRows
 from mdlearn.data.features.gram import (
-    ClassPairGram,
     FoldGramRows,
     GramMemory,
     GramRowMaker,
     GramRowsCache,
+    SharedGram,
     cheap_gram_diagonal,
     check_gram_of_function,
     gram_by_kernel,
@@ -54,7 +54,7 @@ class KernelFeatures:
 
     rows: Rows  # shape (m, d): training rows, or the Gram matrix itself for a precomputed kernel
     kernel: Kernel
-    pair: ClassPairGram | None = None  # where values of two classes come from that share them with other pairs
+    pair: SharedGram | None = None  # where values come from that pairs of classes share
     _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     _known: GramRowsCache = field(default_factory=GramRowsCache, repr=False)
     by_rows: ClassVar[bool] = True

@@ -18,6 +18,7 @@ from mdlearn.data.rows.class_contrasts import ContrastRows
 from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.data.validation import check_number
 from mdlearn.errors import InsufficientMemory
+from mdlearn.forms.joint.pair_stack import PairStack
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
@@ -53,6 +54,7 @@ from mdlearn.solvers.working_set.initialise import (
     can_initialise_working_sets,
     initialise_working_sets,
 )
+from mdlearn.solvers.working_set.stacked_pairs import ascend_stacked_pairs, suits_stacked_pairs
 
 SWEEPS_BEFORE_NEWTON, SWEEPS_PER_ROUND = 5, 10
 NEWTON_STEPS_PER_ROUND = 6
@@ -142,6 +144,10 @@ class CoordinateDescent(Solver):
         """Sweeps over the coefficients of a quadratic take forever where the ridge is small."""
         return _way_of_descent(form) != COEFFICIENTS
 
+    def takes_stack(self, stack: PairStack, options: dict[str, Any], tol: float) -> bool:
+        """Small pairs over a kernel matrix that the option `cache` has room for."""
+        return suits_stacked_pairs(stack, tol) and 8.0 * stack.features.n_rows**2 <= options["cache"]
+
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for a Gram matrix, what stands beside it and a matrix per column; or for whitened copies of the rows."""
         m, width, way = form.features.n_rows, form.features.width, _way_of_descent(form)
@@ -187,6 +193,8 @@ class CoordinateDescent(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix and the reduced one of the first column; of sparse rows, the form to sweep over."""
+        if isinstance(form, PairStack):
+            return (yield from form.features.gram())
         way = _way_of_descent(form)
         if way != GRAM_MATRIX:
             assert isinstance(form.features, LinearFeatures)
@@ -229,6 +237,8 @@ class CoordinateDescent(Solver):
         tol: float = 0.0,
     ) -> Steps:
         """Yield a report per round; return whether second-order steps over all rows would get further."""
+        if isinstance(form, PairStack):
+            return (yield from ascend_stacked_pairs(form, tol))
         way = _way_of_descent(form)
         if way == COEFFICIENTS:
             return (yield from gauss_seidel_descent(form, column, rng))

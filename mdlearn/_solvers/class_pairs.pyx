@@ -1,0 +1,231 @@
+"""Pairs of classes over one kernel matrix K, whose rows lie class by class: steps and values of many in one call.
+
+Each pair is a problem in signed multipliers u of its rows::
+
+    maximise  target'u - 1/2 u'(K + constant) u,   low <= u <= high [, sum u = 0]
+
+A hinge of weight C beside a threshold leaves a row's loss max(0, high (e - b), low (e - b)), e = target - (K + constant) u.
+"""
+
+from libc.math cimport INFINITY, fabs
+from libc.stdlib cimport qsort
+from libc.string cimport memcpy
+
+from mdlearn._solvers.bounded_quadratic cimport Box, begin, box_steps
+
+cdef enum:
+    ROW_STEPS = 4, TURNS = 8  # steps per row between two gaps, and gaps of one violation, at most
+
+cdef double FLAT_SLOPE = 1e-10
+"""Slope along an intercept, as a share of all weights, that is rounding."""
+cdef double LEAST_SHARE = 0.01
+"""Share of the objective at u = 0 that a gap is relative to where the objective itself is less."""
+
+
+cdef struct Knot:
+    double at, jump
+
+
+cdef int in_order(const void* one, const void* other) noexcept nogil:
+    cdef double a = (<const Knot*> one).at, b = (<const Knot*> other).at
+    return (a > b) - (a < b)
+
+
+cdef class Pairs:
+    """Pairs over one kernel matrix.
+
+    Parameters
+    ----------
+    K : (m, m), symmetric; spans : (p, 4), where the rows of both classes of a pair begin and end, the second after the
+    first; starts : (p + 1,) where a pair's rows begin among those of all pairs; target, low, high : one number for each
+    of these, low <= 0 <= high; constant : what a regularized intercept adds to K; paired : whether each sum of u is 0;
+    square : (n, n) and columns : (9, n) of their own, n rows of the largest pair.
+    """
+
+    cdef const double[:, ::1] K
+    cdef const long long[:, ::1] spans
+    cdef const long long[::1] starts
+    cdef const double[::1] target, low, high
+    cdef double[:, ::1] square, columns
+    cdef double constant
+    cdef bint paired
+    cdef Box box
+
+    def __init__(
+        self, const double[:, ::1] K, const long long[:, ::1] spans, const long long[::1] starts,
+        const double[::1] target, const double[::1] low, const double[::1] high, double constant, bint paired,
+        double[:, ::1] square, double[:, ::1] columns,
+    ):
+        cdef Py_ssize_t j, n, most = 1, m = K.shape[0], p = spans.shape[0]
+        if K.shape[1] != m or spans.shape[1] != 4 or starts.shape[0] != p + 1 or starts[0] != 0:
+            raise ValueError("pairs need a square matrix, four ends of rows for each, and where each begins")
+        for j in range(p):
+            n = spans[j, 1] - spans[j, 0] + spans[j, 3] - spans[j, 2]
+            if not 0 <= spans[j, 0] < spans[j, 1] <= spans[j, 2] < spans[j, 3] <= m or starts[j + 1] != starts[j] + n:
+                raise ValueError("rows of a pair are out of range")
+            most = max(most, n)
+        if not target.shape[0] == low.shape[0] == high.shape[0] == starts[p]:
+            raise ValueError("pairs need one number for each of their rows")
+        self.K, self.spans, self.starts, self.target, self.low, self.high = K, spans, starts, target, low, high
+        self.constant, self.paired = constant, paired
+        if square.shape[0] < most or square.shape[1] != square.shape[0]:
+            raise ValueError("the square needs as many rows as the largest pair")
+        if columns.shape[0] != 9 or columns.shape[1] != square.shape[0]:
+            raise ValueError("pairs need nine columns as long as the square")
+        square[:], columns[:] = 0.0, 0.0
+        columns[4] = 1.0
+        self.square, self.columns = square, columns
+        # Two columns are knots, one is e; one of numbers 0 stands for what each pair brings.
+        self.box = Box(
+            square, columns[4], constant, columns[3], columns[3], columns[3], columns[3], columns[2], columns[5:])
+
+
+cdef double intercept(Pairs s, const double* e, const double* low, const double* high, Py_ssize_t n) noexcept nogil:
+    """The intercept of least loss; the midpoint of several."""
+    cdef Knot* knots = <Knot*> &s.columns[0, 0]
+    cdef double slope = 0.0, total = 0.0, left
+    cdef Py_ssize_t k
+    for k in range(n):
+        knots[k].at, knots[k].jump = e[k], high[k] - low[k]
+        slope -= high[k]
+        total += knots[k].jump
+    qsort(knots, n, sizeof(Knot), in_order)
+    total *= FLAT_SLOPE
+    k, slope = 0, slope + knots[0].jump
+    while slope < -total and k < n - 1:
+        k += 1
+        slope += knots[k].jump
+    left = knots[k].at
+    while slope <= total and k < n - 1:
+        k += 1
+        slope += knots[k].jump
+    return 0.5 * (left + knots[k].at)
+
+
+cdef double middle(const double* u, const double* e, const double* low, const double* high, Py_ssize_t n) noexcept nogil:
+    """The intercept in the middle between the multipliers that want to rise and to fall most."""
+    cdef double top = -INFINITY, bottom = INFINITY
+    cdef Py_ssize_t k
+    for k in range(n):
+        top = max(top, e[k] if u[k] < high[k] else -INFINITY)
+        bottom = min(bottom, e[k] if u[k] > low[k] else INFINITY)
+    return 0.5 * (top + bottom)
+
+
+cdef (double, double) objective_and_bound(
+    Pairs s, const double* u, const double* e, double b, Py_ssize_t first, Py_ssize_t n,
+) noexcept nogil:
+    """Objective and lower bound at u, which leaves e, and an intercept."""
+    cdef const double* low = &s.low[first]
+    cdef const double* high = &s.high[first]
+    cdef double squares = 0.0, gain = 0.0, loss = 0.0, d
+    cdef Py_ssize_t k
+    for k in range(n):
+        d = e[k] - b
+        loss += max(max(high[k] * d, low[k] * d), 0.0)
+        gain += s.target[first + k] * u[k]
+        squares += u[k] * (s.target[first + k] - e[k])
+    squares = 0.5 * max(squares, 0.0)
+    return squares + loss, gain - squares
+
+
+cdef inline void add(double* out, double factor, const double* row, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(n):
+        out[k] += factor * row[k]
+
+
+cdef void gather(Pairs s, Py_ssize_t j) noexcept nogil:
+    """Copy the matrix between the rows of a pair."""
+    cdef Py_ssize_t k, a = s.spans[j, 0], c = s.spans[j, 2], n = s.spans[j, 1] - a, o = s.spans[j, 3] - c
+    cdef double* out = &s.square[0, 0]
+    for k in range(n + o):
+        memcpy(out, &s.K[a + k if k < n else c + k - n, a], n * sizeof(double))
+        memcpy(out + n, &s.K[a + k if k < n else c + k - n, c], o * sizeof(double))
+        out += n + o
+
+
+cdef void products(Pairs s, const double* u, Py_ssize_t j) noexcept nogil:
+    """Write K u of a pair to e, from the rows of K whose u is not 0."""
+    cdef Py_ssize_t i, k, a = s.spans[j, 0], c = s.spans[j, 2], n = s.spans[j, 1] - a, o = s.spans[j, 3] - c
+    cdef const double* row
+    for k in range(n + o):
+        s.columns[2, k] = 0.0
+    for i in range(n + o):
+        if u[i] != 0.0:
+            row = &s.K[a + i if i < n else c + i - n, 0]
+            add(&s.columns[2, 0], u[i], row + a, n)
+            add(&s.columns[2, n], u[i], row + c, o)
+
+
+cdef Py_ssize_t solve(
+    Pairs s, Box p, Py_ssize_t j, double[::1] u, const double[::1] levels, double tol,
+) noexcept nogil:
+    """Take steps on a pair from 0 until its gap is at most tol, or its violation at the last level; entries read."""
+    cdef Py_ssize_t k, level, turn, first = s.starts[j], n = s.starts[j + 1] - first, count, steps = 0
+    cdef double upper, lower, b, at_zero = 0.0
+    cdef const double* block = &s.square[0, 0]
+    gather(s, j)
+    p.stride = n
+    p.u, p.low, p.high = u[first : first + n], s.low[first : first + n], s.high[first : first + n]
+    for k in range(n):
+        p.u[k], p.e[k] = 0.0, s.target[first + k]
+        at_zero += fabs(s.target[first + k]) * (s.high[first + k] - s.low[first + k])
+        begin(p, k, block[k * n + k])
+    for level in range(levels.shape[0]):
+        for turn in range(TURNS):
+            count = box_steps(p, s.paired, ROW_STEPS * n, levels[level])
+            steps += count
+            b = middle(&p.u[0], &p.e[0], &p.low[0], &p.high[0], n) if s.paired else 0.0
+            upper, lower = objective_and_bound(s, &p.u[0], &p.e[0], b, first, n)
+            if upper - lower <= tol * max(fabs(upper), LEAST_SHARE * at_zero):
+                return (steps + n) * n
+            if count == 0 or p.violation <= levels[level]:
+                break
+    return (steps + n) * n
+
+
+def ascend(Pairs pairs, double[::1] u, const double[::1] levels, double tol, Py_ssize_t first, Py_ssize_t most):
+    """Solve pairs from `first` on by greedy steps, until these have read about `most` entries; return the next one.
+
+    `u`: multipliers of all pairs, those of solved ones are written; `levels`: falling violations of a pair at which
+    its gap is looked at: the first that meets `tol` is enough.
+    """
+    cdef Py_ssize_t p = pairs.spans.shape[0]
+    cdef Box box = pairs.box
+    if not 0 <= first <= p or u.shape[0] != pairs.target.shape[0]:
+        raise ValueError("the first pair is out of range, or multipliers are not those of all pairs")
+    with nogil:
+        while first < p and most > 0:
+            most -= solve(pairs, box, first, u, levels, tol)
+            first += 1
+    return first
+
+
+def values(Pairs pairs, const double[::1] u, Py_ssize_t first, double[:, ::1] out):
+    """Values of pairs from `first` on at multipliers u of these alone, from the matrix and nothing else.
+
+    out : (pairs, 4): objective, lower bound, intercept, and squared length in the space of the kernel.
+    """
+    cdef Py_ssize_t j, k, n, o, start, at = 0, stop = first + out.shape[0]
+    cdef double total, squares, b
+    if not 0 <= first <= stop < pairs.starts.shape[0] or out.shape[1] != 4:
+        raise ValueError("pairs are out of range, or a pair needs four values")
+    if u.shape[0] != pairs.starts[stop] - pairs.starts[first]:
+        raise ValueError("multipliers are not those of the pairs")
+    with nogil:
+        for j in range(first, stop):
+            n, o = pairs.spans[j, 1] - pairs.spans[j, 0], pairs.spans[j, 3] - pairs.spans[j, 2]
+            total = squares = 0.0
+            for k in range(n + o):
+                total += u[at + k]
+            products(pairs, &u[at], j)
+            for k in range(n + o):
+                squares += u[at + k] * pairs.columns[2, k]
+                pairs.columns[2, k] = pairs.target[pairs.starts[j] + k] - pairs.columns[2, k] - pairs.constant * total
+            start, k, b = pairs.starts[j], j - first, 0.0
+            if pairs.paired:
+                b = intercept(pairs, &pairs.columns[2, 0], &pairs.low[start], &pairs.high[start], n + o)
+            out[k, 0], out[k, 1] = objective_and_bound(pairs, &u[at], &pairs.columns[2, 0], b, start, n + o)
+            out[k, 2], out[k, 3] = b if pairs.paired else pairs.constant * total, max(squares, 0.0)
+            at += n + o
