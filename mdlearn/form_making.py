@@ -118,7 +118,7 @@ class FormMaker:
         if "blocks" not in shared:
             shared["blocks"] = self._class_blocks(pieces)
         blocks = shared["blocks"]
-        return None if blocks is None else ClassPairGram(blocks, pieces.pairs.classes[j])
+        return None if blocks is None else ClassPairGram(blocks, pieces.pairs.classes(j))
 
     def _class_blocks(self, pieces: ClassPairProblems) -> ClassGramMatrices | None:
         """Kernel values in blocks of two classes; None where pairs have rows of their own, or blocks are too large."""
@@ -141,16 +141,16 @@ class FormMaker:
         alone = handed.starts is not None or handed.prepared.left > 1
         if alone or self.pairs is None or type(features) is not KernelFeatures or features.dtype != np.float64:
             return None
-        pair, sizes, data = features.pair, self.pairs.pairs.sizes, self.data
+        pair, pairs, data = features.pair, self.pairs.pairs, self.data
         if type(pair) is not ClassPairGram or 8.0 * data.X.shape[0] ** 2 > CLASS_BLOCK_BYTES:
             return None
         totals = [total for _, total in self.pairs.sizes]
         terms = {total: declared_objective_terms(task, self.params, total) for total in set(totals)}
         if not all(map(can_stack_pair, terms.values())):
             return None
-        blocks, counts = pair.blocks, data.counts[self.pairs.pairs.by_class]
+        blocks, counts = pair.blocks, data.counts[pairs.by_class]
         whole = KernelFeatures(blocks.rows, blocks.kernel, blocks)
-        return PairStack(whole, sizes, counts, [terms[total] for total in totals], self.bias)
+        return PairStack(whole, pairs, counts, [terms[total] for total in totals], self.bias)
 
     def size(self, j: int) -> tuple[int, float]:
         """Number of rows of a pair of classes, and their weight."""

@@ -202,30 +202,64 @@ def ascend(Pairs pairs, double[::1] u, const double[::1] levels, double tol, Py_
     return first
 
 
-def values(Pairs pairs, const double[::1] u, Py_ssize_t first, double[:, ::1] out):
-    """Values of pairs from `first` on at multipliers u of these alone, from the matrix and nothing else.
+cdef void balance(double* u, const double* low, const double* high, bint paired, Py_ssize_t n) noexcept nogil:
+    """Move multipliers within their bounds, and to sum 0 where asked: those of the heavier sign shrink in proportion."""
+    cdef double excess = 0.0, room = 0.0, keep
+    cdef Py_ssize_t k
+    for k in range(n):
+        u[k] = min(max(u[k], low[k]), high[k])
+        excess += u[k]
+    if not paired or excess == 0.0:
+        return
+    for k in range(n):
+        if u[k] * excess > 0.0:
+            room += u[k]
+    keep = max(1.0 - excess / room, 0.0)
+    for k in range(n):
+        if u[k] * excess > 0.0:
+            u[k] *= keep
 
-    out : (pairs, 4): objective, lower bound, intercept, and squared length in the space of the kernel.
+
+cdef void write_values(Pairs s, const double* u, Py_ssize_t j, double* out) noexcept nogil:
+    """Eight values of a pair, as `values` has them."""
+    cdef Py_ssize_t k, start = s.starts[j], n = s.starts[j + 1] - start
+    cdef double total = 0.0, squares = 0.0, b = 0.0, size = 0.0, caps = 0.0, rise = 0.0, fall = 0.0, cap, kink
+    cdef double* e = &s.columns[2, 0]
+    products(s, u, j)
+    for k in range(n):
+        total += u[k]
+        squares += u[k] * e[k]
+        size += fabs(u[k])
+        cap, kink = s.high[start + k] - s.low[start + k], fabs(s.target[start + k])
+        caps += cap
+        if s.high[start + k] > 0.0:
+            rise += cap * kink
+        else:
+            fall += cap * kink
+    for k in range(n):
+        e[k] = s.target[start + k] - e[k] - s.constant * total
+    if s.paired:
+        b = intercept(s, e, &s.low[start], &s.high[start], n)
+    out[0], out[1] = objective_and_bound(s, u, e, b, start, n)
+    out[2], out[3] = b if s.paired else s.constant * total, max(squares, 0.0)
+    out[4], out[5], out[6] = size, caps, rise + fall
+    out[7] = 2.0 * min(rise, fall) if s.paired else out[6]
+
+
+def values(Pairs pairs, double[::1] u, Py_ssize_t first, double[:, ::1] out):
+    """Make multipliers u of pairs from `first` on feasible, and find what follows from these and the matrix alone.
+
+    out : (pairs, 8): objective, lower bound, intercept, squared length in the space of the kernel, sums of the sizes of
+    u and of high - low, and the objective at u = 0 without an intercept and with the best one.
     """
-    cdef Py_ssize_t j, k, n, o, start, at = 0, stop = first + out.shape[0]
-    cdef double total, squares, b
-    if not 0 <= first <= stop < pairs.starts.shape[0] or out.shape[1] != 4:
-        raise ValueError("pairs are out of range, or a pair needs four values")
+    cdef Py_ssize_t j, start, at = 0, stop = first + out.shape[0]
+    if not 0 <= first <= stop < pairs.starts.shape[0] or out.shape[1] != 8:
+        raise ValueError("pairs are out of range, or a pair needs eight values")
     if u.shape[0] != pairs.starts[stop] - pairs.starts[first]:
         raise ValueError("multipliers are not those of the pairs")
     with nogil:
         for j in range(first, stop):
-            n, o = pairs.spans[j, 1] - pairs.spans[j, 0], pairs.spans[j, 3] - pairs.spans[j, 2]
-            total = squares = 0.0
-            for k in range(n + o):
-                total += u[at + k]
-            products(pairs, &u[at], j)
-            for k in range(n + o):
-                squares += u[at + k] * pairs.columns[2, k]
-                pairs.columns[2, k] = pairs.target[pairs.starts[j] + k] - pairs.columns[2, k] - pairs.constant * total
-            start, k, b = pairs.starts[j], j - first, 0.0
-            if pairs.paired:
-                b = intercept(pairs, &pairs.columns[2, 0], &pairs.low[start], &pairs.high[start], n + o)
-            out[k, 0], out[k, 1] = objective_and_bound(pairs, &u[at], &pairs.columns[2, 0], b, start, n + o)
-            out[k, 2], out[k, 3] = b if pairs.paired else pairs.constant * total, max(squares, 0.0)
-            at += n + o
+            start = pairs.starts[j]
+            balance(&u[at], &pairs.low[start], &pairs.high[start], pairs.paired, pairs.starts[j + 1] - start)
+            write_values(pairs, &u[at], j, &out[j - first, 0])
+            at += pairs.starts[j + 1] - start

@@ -19,6 +19,8 @@ from mdlearn.model.model import Model
 
 FEW_VALUES = 1 << 16
 """Numbers of all solutions together up to which one array of them all is cheaper than one solution after the other."""
+SPREAD_AT_ONCE = 128
+"""Solutions of some rows each that are spread over all rows at once."""
 
 PROOF_AND_NORM, FUNCTION = attrgetter("beta", "norm"), attrgetter("coef", "alpha", "intercept")
 """Parts of a solution that prove and scale it, and those that its decision values are made of."""
@@ -202,7 +204,13 @@ def _values_over_all_rows(
         together = np.array(first) if len(values) == 1 else np.array(values)
         return to_type(together.reshape(len(values), terms, n), dtype, towards_zero)
     out = np.zeros((each * len(values), terms, n), dtype)
-    for i in nonzero_solution_arrays(values):  # zeros are there already
+    filled = nonzero_solution_arrays(values)  # zeros are there already
+    some = [i for i in filled if places[i].shape[0] < n] if each == 1 else []
+    for few in (some[a : a + SPREAD_AT_ONCE] for a in range(0, len(some), SPREAD_AT_ONCE)):
+        rows = [places[i] for i in few]
+        together = to_type(np.concatenate([values[i].reshape(terms, -1) for i in few], axis=1), dtype, towards_zero)
+        out[np.array(few).repeat([len(one) for one in rows]), :, np.concatenate(rows)] = together.T
+    for i in filled if not some else set(filled).difference(some):
         at = places[i]
         whole = slice(None) if at.shape[0] == n else at
         for j, part in enumerate(values[i].reshape(each, terms, values[i].shape[-1])):

@@ -48,8 +48,16 @@ def test_values_are_sums_over_each_pair(constant, paired):
     pairs, caps = made(K, spans, starts, y, 2.0, constant, paired)
     u = y * caps * np.random.default_rng(1).uniform(0.0, 1.0, y.shape[0])
     u[::3] = 0.0
-    first, out = 2, np.empty((3, 4))
-    class_pairs.values(pairs, u[starts[2] : starts[5]], first, out)
+    before = u.copy()
+    before[::4] *= 10.0  # beyond its bound, or 0
+    u[::4] = np.where(u[::4] == 0, 0.0, y[::4] * np.minimum(caps[::4], np.abs(before[::4])))
+    if paired:  # those of the heavier sign shrink in proportion
+        for own in map(slice, starts[:-1], starts[1:]):
+            heavy = u[own] * u[own].sum() > 0
+            u[own] *= np.where(heavy, 1.0 - u[own].sum() / u[own][heavy].sum(), 1.0)
+    first, out, given = 2, np.empty((3, 8)), before[starts[2] : starts[5]].copy()
+    class_pairs.values(pairs, given, first, out)
+    np.testing.assert_allclose(given, u[starts[2] : starts[5]], rtol=1e-13, atol=0.0)
     for j, found in zip(range(2, 5), out):
         own = slice(starts[j], starts[j + 1])
         G = K[np.ix_(rows[j], rows[j])]
@@ -57,6 +65,9 @@ def test_values_are_sums_over_each_pair(constant, paired):
         assert found[0] == pytest.approx(objective, rel=1e-12)
         assert found[1] == pytest.approx(lower, rel=1e-12)
         assert found[3] == pytest.approx(u[own] @ G @ u[own], rel=1e-12)
+        near = np.abs(u[own]).sum(), caps[own].sum(), caps[own].sum()
+        least = min(caps[own] @ np.maximum(0.0, 1.0 - y[own] * b) for b in ((-1.0, 1.0) if paired else (0.0,)))
+        np.testing.assert_allclose(found[4:], [*near, least], rtol=1e-12)
         b = found[2] if paired else 0.0
         loss = float(caps[own] @ np.maximum(0.0, 1.0 - y[own] * (f + b)))
         assert 0.5 * u[own] @ f + loss == pytest.approx(objective, rel=1e-12)
@@ -67,10 +78,10 @@ def test_values_are_sums_over_each_pair(constant, paired):
 def test_an_intercept_among_many_is_the_one_in_the_middle():
     """Of one row of each class with multipliers 0 and equal weights every intercept between both is best."""
     K, spans, starts = np.eye(2), np.array([[0, 1, 1, 2]]), np.array([0, 2])
-    y, out = np.array([-1.0, 1.0]), np.empty((1, 4))
+    y, out = np.array([-1.0, 1.0]), np.empty((1, 8))
     pairs = class_pairs.Pairs(K, spans, starts, y, np.array([-1.0, 0.0]), np.array([0.0, 1.0]), 0.0, True, *room(2))
     class_pairs.values(pairs, np.zeros(2), 0, out)
-    assert out[0].tolist() == [2.0, 0.0, 0.0, 0.0]
+    assert out[0].tolist() == [2.0, 0.0, 0.0, 0.0, 0.0, 2.0, 2.0, 2.0]
 
 
 @pytest.mark.parametrize("constant, paired", [(0.0, True), (1.0, False), (0.0, False)])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mdlearn
+from mdlearn.data.class_pairs import ClassPairPositions
 from mdlearn.data.features.gram import ClassGramMatrices
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
@@ -31,7 +32,8 @@ def stack_of(X: np.ndarray, counts: np.ndarray, bias: str, units: tuple[float, .
     """Pairs with weights and units of their own."""
     blocks = ClassGramMatrices(KERNEL, DenseRows(X), SIZES)
     terms = [Terms(loss=(HingeTerm(1.0 + 0.5 * j, 1, 1.0 + 0.1 * j),), unit=units[j % 2]) for j in range(6)]
-    stack = PairStack(KernelFeatures(blocks.rows, blocks.kernel, blocks), SIZES, counts, terms, bias)
+    pairs = ClassPairPositions(np.repeat(np.arange(4), SIZES), 4, in_order=False)
+    stack = PairStack(KernelFeatures(blocks.rows, blocks.kernel, blocks), pairs, counts, terms, bias)
     finished(stack.features.gram())
     return stack
 

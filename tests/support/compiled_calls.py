@@ -314,7 +314,7 @@ CASES = {
     "known_rows.SelectedRows": (steps_on_selected_rows, {**KNOWN, "index": integers(4, M)}),
     "class_pairs.ascend": (on_stack(class_pairs.ascend), {**STACK, "u": one(18), "levels": one(T), "tol": 1e-9,
                                                           "first": 0, "most": 1000}),
-    "class_pairs.values": (on_stack(class_pairs.values), {**STACK, "u": one(13), "first": 1, "out": one(2, 4)}),
+    "class_pairs.values": (on_stack(class_pairs.values), {**STACK, "u": one(13), "first": 1, "out": one(2, 8)}),
     "bounded_quadratic.gather": (bounded_quadratic.gather,
                                  {"H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3, D) + 2,
                                   "out": one(4, 3), "start": 0, "stop": 4}),

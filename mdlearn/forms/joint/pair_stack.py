@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mdlearn._solvers import class_pairs
+from mdlearn.data.class_pairs import ClassPairPositions
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.forms.base import array_fault
 from mdlearn.forms.losses import HingeTerm, Terms
@@ -73,23 +74,28 @@ class PairStack:
     """
 
     def __init__(
-        self, features: KernelFeatures, sizes: np.ndarray, counts: np.ndarray, terms: Sequence[Terms], bias: str
+        self,
+        features: KernelFeatures,
+        classes: ClassPairPositions,
+        counts: np.ndarray,
+        terms: Sequence[Terms],
+        bias: str,
     ) -> None:
-        """`sizes` (shape (k,)): rows of the classes; `counts` (shape (m,)): of their rows; `terms`: of the pairs."""
+        """`classes`: of the pairs; `counts` (shape (m,)): of all rows, class by class; `terms`: of the pairs."""
         self.features, self.bias, self.part = features, bias, self
-        ends = sizes.cumsum()
-        low, high = np.triu_indices(sizes.shape[0], 1)
-        self.spans = np.ascontiguousarray(
-            np.stack([ends[low] - sizes[low], ends[low], ends[high] - sizes[high], ends[high]], axis=1), dtype=np.int64
-        )
-        lengths = np.stack([sizes[low], sizes[high]], axis=1).ravel()
-        rows = np.arange(lengths.sum()) + np.repeat(self.spans[:, ::2].ravel() - lengths.cumsum() + lengths, lengths)
+        sizes = classes.sizes
+        # First and second class of each pair, one after the other.
+        both = np.array([classes.low, classes.high]).T.ravel()
+        lengths, ends = sizes[both], sizes.cumsum()[both]
+        self.spans = np.array([ends - lengths, ends], dtype=np.int64).T.reshape(-1, 4)
+        rows = np.arange(lengths.sum()) + (ends - lengths.cumsum()).repeat(lengths)
         each = lengths[::2] + lengths[1::2]
-        self.starts = np.concatenate([[0], each.cumsum()]).astype(np.int64)
+        self.starts = np.zeros(each.shape[0] + 1, dtype=np.int64)
+        each.cumsum(out=self.starts[1:])
         losses = [one.loss[0].numbers[:3] for one in terms]
         numbers = np.array(losses) if len(set(losses)) > 1 else np.array(losses[:1])
-        side, threshold, weight = np.repeat(numbers.T, each if len(numbers) > 1 else rows.shape[0], axis=1)
-        y = np.repeat(np.where(np.arange(lengths.shape[0]) % 2, 1.0, -1.0), lengths)  # the second class is positive
+        side, threshold, weight = numbers.T if len(numbers) == 1 else numbers.T.repeat(each, axis=1)
+        y = np.array([[-1.0], [1.0]]).repeat(each.shape[0], axis=1).T.ravel().repeat(lengths)
         self.target, far = y * threshold, y * side * (weight * counts[rows])
         self.low, self.high = np.minimum(far, 0.0), np.maximum(far, 0.0)
         self.scale = float(np.abs(numbers[:, 1]).min())
@@ -122,34 +128,24 @@ class PairStack:
         So are those whose objective is above that of w = 0, or whose bound is below that of multipliers 0.
         """
         first, stop = point.first, point.stop
-        span = slice(self.starts[first], self.starts[stop])
-        begins, low, high = self.starts[first:stop] - self.starts[first], self.low[span], self.high[span]
-        u = self._feasible(np.minimum(np.maximum(point.u, low), high), begins)
-        found = np.empty((stop - first, 4))
+        u, found = point.u.copy(), np.empty((stop - first, 8))
         class_pairs.values(self.pairs, u, first, found)
-        objective, lower, intercept, squares = found.T
-        # What rounding of kernel values and sums can have made of them, as `KernelFeatures.most_blur` bounds it.
-        size, caps = np.add.reduceat(np.abs(u), begins), np.add.reduceat(high - low, begins)
+        objective, lower, intercept, squares, size, caps, at_zero, nothing = found.T
+        # Rounding of kernel values and sums moves no decision value by more than `off`, as `KernelFeatures.most_blur`
+        # has it: neither the losses, whose slopes add up to the caps, nor the squared norm by more than these.
         off = self._blur * size
         risen, doubt = off * (caps + 0.5 * size), 0.5 * off * size
-        sure = np.maximum(risen, doubt) <= DOUBTFUL_SHARE * np.minimum(objective, lower)
-        sides = np.abs(self.target[span]) * (high - low)
-        at_zero = np.add.reduceat(sides, begins)
-        nothing = at_zero
-        if self.bias == "free":  # the best intercept alone is the threshold of the heavier sign
-            heavy = np.add.reduceat(np.where(high > 0, sides, 0.0), begins)
-            nothing = 2.0 * np.minimum(heavy, at_zero - heavy)
-        objective, lower = objective + risen, lower - doubt
-        sure &= (objective <= nothing) & (lower > 0)
-        units = self.units[first:stop]
-        values = zip((units * objective).tolist(), (units * lower).tolist(), (units * at_zero).tolist())
-        each = zip(values, intercept.tolist(), np.sqrt(squares).tolist(), begins.tolist(), sure.tolist())
-        beta, ends = np.abs(u), (self.starts[first + 1 : stop + 1] - self.starts[first]).tolist()
+        sure = np.maximum(risen, doubt) <= DOUBTFUL_SHARE * lower
+        objective, lower, unit = objective + risen, lower - doubt, self.units[first:stop]
+        sure &= (objective <= nothing) & (lower > 0.0)
+        values = (unit * np.array([objective, lower, at_zero])).T.tolist()
+        each = zip(values, intercept.tolist(), np.sqrt(squares).tolist(), sure.tolist())
+        beta, ends = np.abs(u), (self.starts[first : stop + 1] - self.starts[first]).tolist()
         solved = []
-        for j, ((value, bound, zero), b, norm, begin, certain) in enumerate(each):
-            certificate = judge(value, bound, zero, False, tol)
-            if certain and certificate.converged:
-                own = slice(begin, ends[j])
+        for j, ((value, bound, zero), b, norm, certain) in enumerate(each):
+            certificate = judge(value, bound, zero, False, tol) if certain else None
+            if certificate is not None and certificate.converged:
+                own = slice(ends[j], ends[j + 1])
                 solution = Solution(None, b, u[own], beta[None, own], norm, certificate)
                 solved.append(StackedSolution(first + j, solution, zero))
         return solved
@@ -158,14 +154,3 @@ class PairStack:
     def _blur(self) -> float:
         """Largest error of a decision value by rounding, for coefficients whose sizes add up to 1."""
         return self.features.most_blur(np.ones(1))
-
-    def _feasible(self, u: np.ndarray, begins: np.ndarray) -> np.ndarray:
-        """Multipliers within their bounds that sum to 0 where a free bias asks for it: some shrink in proportion."""
-        if self.bias != "free":
-            return u
-        excess = np.add.reduceat(u, begins)
-        each = np.diff(np.append(begins, u.shape[0]))
-        heavy = u * np.repeat(excess, each) > 0
-        room = np.add.reduceat(np.where(heavy, u, 0.0), begins)
-        keep = 1.0 - np.divide(excess, room, out=np.zeros_like(excess), where=room != 0)
-        return np.where(heavy, u * np.repeat(np.maximum(keep, 0.0), each), u)
