@@ -13,9 +13,6 @@ cdef class Box(_Quadratic):
     cdef const double[:, ::1] H
     cdef const float[:, ::1] single
     cdef KnownRows known
-    # Row k of a matrix in float64 begins at `at + k * stride`.
-    cdef const double* at
-    cdef Py_ssize_t stride
     cdef double[::1] weight, up, down, length
     cdef public double violation
 

@@ -57,9 +57,6 @@ cdef class Box(_Quadratic):
             raise ValueError("greedy steps on a quadratic need four rows of work as long as its own")
         self.weight, self.up, self.down, self.length = work[0], work[1], work[2], work[3]
         self.violation = INFINITY
-        self.at, self.stride = NULL, n
-        if self.H is not None:
-            self.at = &self.H[0, 0]
         for k in range(n):
             if self.known is not None:
                 begin(self, k, self.known.diagonal[k])
@@ -72,9 +69,7 @@ cdef inline const real_t* row(Box p, const real_t[:, ::1] H, Py_ssize_t k) noexc
     if real_t is double:
         if p.known is not None:
             return p.known.row(k)
-        return p.at + k * p.stride
-    else:
-        return &H[k, 0]
+    return &H[k, 0]
 
 
 cdef inline const real_t* start(Box p, const real_t[:, ::1] H) noexcept nogil:

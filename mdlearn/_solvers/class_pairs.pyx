@@ -12,6 +12,8 @@ from libc.stdlib cimport qsort
 from libc.string cimport memcpy
 
 from mdlearn._solvers.bounded_quadratic cimport Box, begin, box_steps
+from mdlearn._solvers.gaussian cimport RowMaker
+from mdlearn._solvers.known_rows cimport KnownRows
 
 cdef enum:
     ROW_STEPS = 4, TURNS = 8  # steps per row between two gaps, and gaps of one violation, at most
@@ -31,6 +33,18 @@ cdef int in_order(const void* one, const void* other) noexcept nogil:
     return (a > b) - (a < b)
 
 
+cdef class PairRows(RowMaker):
+    """Rows of the matrix between the rows of one pair."""
+
+    cdef const double[:, ::1] K
+    cdef Py_ssize_t first, second, n, o  # where its classes begin, and their rows
+
+    cdef void fill(self, Py_ssize_t i, double* out) noexcept nogil:
+        cdef const double* row = &self.K[self.first + i if i < self.n else self.second + i - self.n, 0]
+        memcpy(out, row + self.first, self.n * sizeof(double))
+        memcpy(out + self.n, row + self.second, self.o * sizeof(double))
+
+
 cdef class Pairs:
     """Pairs over one kernel matrix.
 
@@ -39,22 +53,24 @@ cdef class Pairs:
     K : (m, m), symmetric; spans : (p, 4), where the rows of both classes of a pair begin and end, the second after the
     first; starts : (p + 1,) where a pair's rows begin among those of all pairs; target, low, high : one number for each
     of these, low <= 0 <= high; constant : what a regularized intercept adds to K; paired : whether each sum of u is 0;
-    square : (n, n) and columns : (9, n) of their own, n rows of the largest pair.
+    square : (n, n), columns : (9, n) and places : (2, n) of their own, n rows of the largest pair.
     """
 
     cdef const double[:, ::1] K
     cdef const long long[:, ::1] spans
     cdef const long long[::1] starts
     cdef const double[::1] target, low, high
-    cdef double[:, ::1] square, columns
+    cdef double[:, ::1] columns
     cdef double constant
     cdef bint paired
     cdef Box box
+    cdef KnownRows known
+    cdef PairRows rows
 
     def __init__(
         self, const double[:, ::1] K, const long long[:, ::1] spans, const long long[::1] starts,
         const double[::1] target, const double[::1] low, const double[::1] high, double constant, bint paired,
-        double[:, ::1] square, double[:, ::1] columns,
+        double[:, ::1] square, double[:, ::1] columns, long long[:, ::1] places,
     ):
         cdef Py_ssize_t j, n, most = 1, m = K.shape[0], p = spans.shape[0]
         if K.shape[1] != m or spans.shape[1] != 4 or starts.shape[0] != p + 1 or starts[0] != 0:
@@ -72,12 +88,16 @@ cdef class Pairs:
             raise ValueError("the square needs as many rows as the largest pair")
         if columns.shape[0] != 9 or columns.shape[1] != square.shape[0]:
             raise ValueError("pairs need nine columns as long as the square")
-        square[:], columns[:] = 0.0, 0.0
+        if places.shape[0] != 2 or places.shape[1] != square.shape[0]:
+            raise ValueError("pairs need two rows of places as long as the square")
+        columns[:], places[:] = 0.0, -1
         columns[4] = 1.0
-        self.square, self.columns = square, columns
+        self.columns, self.rows = columns, PairRows()
+        self.rows.K, self.rows.length = K, square.shape[0]
         # Two columns are knots, one is e; one of numbers 0 stands for what each pair brings.
-        self.box = Box(
-            square, columns[4], constant, columns[3], columns[3], columns[3], columns[3], columns[2], columns[5:])
+        none = columns[3]
+        self.known = KnownRows(square, places[0], places[1], none, self.rows)
+        self.box = Box(self.known, columns[4], constant, none, none, none, none, columns[2], columns[5:])
 
 
 cdef double intercept(Pairs s, const double* e, const double* low, const double* high, Py_ssize_t n) noexcept nogil:
@@ -135,14 +155,18 @@ cdef inline void add(double* out, double factor, const double* row, Py_ssize_t n
         out[k] += factor * row[k]
 
 
-cdef void gather(Pairs s, Py_ssize_t j) noexcept nogil:
-    """Copy the matrix between the rows of a pair."""
-    cdef Py_ssize_t k, a = s.spans[j, 0], c = s.spans[j, 2], n = s.spans[j, 1] - a, o = s.spans[j, 3] - c
-    cdef double* out = &s.square[0, 0]
-    for k in range(n + o):
-        memcpy(out, &s.K[a + k if k < n else c + k - n, a], n * sizeof(double))
-        memcpy(out + n, &s.K[a + k if k < n else c + k - n, c], o * sizeof(double))
-        out += n + o
+cdef void take_up(Pairs s, Box p, Py_ssize_t j, double[::1] u) noexcept nogil:
+    """Let steps go over a pair from u = 0: none of its rows is known."""
+    cdef Py_ssize_t k, at, first = s.starts[j], n = s.starts[j + 1] - first
+    s.rows.first, s.rows.n = s.spans[j, 0], s.spans[j, 1] - s.spans[j, 0]
+    s.rows.second, s.rows.o = s.spans[j, 2], s.spans[j, 3] - s.spans[j, 2]
+    s.known.count, s.known.allowed = 0, n
+    p.u, p.low, p.high = u[first : first + n], s.low[first : first + n], s.high[first : first + n]
+    for k in range(n):
+        at = s.rows.first + k if k < s.rows.n else s.rows.second + k - s.rows.n
+        s.known.at[k] = -1
+        p.u[k], p.e[k] = 0.0, s.target[first + k]
+        begin(p, k, s.K[at, at])
 
 
 cdef void products(Pairs s, const double* u, Py_ssize_t j) noexcept nogil:
@@ -164,14 +188,9 @@ cdef Py_ssize_t solve(
     """Take steps on a pair from 0 until its gap is at most tol, or its violation at the last level; entries read."""
     cdef Py_ssize_t k, level, turn, first = s.starts[j], n = s.starts[j + 1] - first, count, steps = 0
     cdef double upper, lower, b, at_zero = 0.0
-    cdef const double* block = &s.square[0, 0]
-    gather(s, j)
-    p.stride = n
-    p.u, p.low, p.high = u[first : first + n], s.low[first : first + n], s.high[first : first + n]
+    take_up(s, p, j, u)
     for k in range(n):
-        p.u[k], p.e[k] = 0.0, s.target[first + k]
         at_zero += fabs(s.target[first + k]) * (s.high[first + k] - s.low[first + k])
-        begin(p, k, block[k * n + k])
     for level in range(levels.shape[0]):
         for turn in range(TURNS):
             count = box_steps(p, s.paired, ROW_STEPS * n, levels[level])

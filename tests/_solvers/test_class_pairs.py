@@ -25,7 +25,7 @@ def stack(seed: int = 0, C: float = 2.0) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def room(n=19):
-    return np.full((n, n), np.nan), np.full((9, n), np.nan)
+    return np.full((n, n), np.nan), np.full((9, n), np.nan), np.full((2, n), 7)
 
 
 def made(K, spans, starts, y, C, constant, paired):

@@ -35,7 +35,7 @@ KNOWN = {"values": np.zeros((M, M)), "place": np.full(M, -1), "order": integers(
          "columns": one(D, M), "own": one(D)}  # fmt: skip
 STACK = {"K": np.eye(M) + one(M, M), "spans": np.array([[0, 2, 2, 5], [0, 2, 5, M], [2, 5, 5, M]]),
          "starts": np.array([0, 5, 11, 18]), "target": one(18), "low": -one(18), "high": one(18),
-         "square": one(7, 7), "columns": one(9, 7)}  # fmt: skip
+         "square": one(7, 7), "columns": one(9, 7), "places": np.full((2, 7), 3)}  # fmt: skip
 FACE = {"H": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
         "high": one(M), "u": np.zeros(M), "e": one(M), "index": integers(M, M), "work": one(2, M)}  # fmt: skip
 FIXED = {"y": np.ones(M), "counts": one(M), "terms": one(3, T)}

@@ -87,8 +87,8 @@ def steps(function):
 
 
 def on_stack(function):
-    return lambda *, K, spans, starts, target, low, high, square, columns, **given: function(
-        class_pairs.Pairs(K, spans, starts, target, low, high, 0.5, True, square, columns), **given
+    return lambda *, K, spans, starts, target, low, high, square, columns, places, **given: function(
+        class_pairs.Pairs(K, spans, starts, target, low, high, 0.5, True, square, columns, places), **given
     )
 
 

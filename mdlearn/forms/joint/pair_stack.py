@@ -114,7 +114,8 @@ class PairStack:
         """Arrays and room of compiled loops; the kernel matrix has to be there."""
         arrays, n = (self.spans, self.starts, self.target, self.low, self.high), self.longest
         kind = float(self.bias == "regularized"), self.bias == "free"
-        return class_pairs.Pairs(self.features.matrix(), *arrays, *kind, np.empty((n, n)), np.empty((9, n)))
+        room = np.empty((n, n)), np.empty((9, n)), np.empty((2, n), dtype=np.int64)
+        return class_pairs.Pairs(self.features.matrix(), *arrays, *kind, *room)
 
     def fault(self, point: Any) -> str | None:
         """Return why a point cannot be certified, as `Problem.fault` does."""
