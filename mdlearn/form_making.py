@@ -136,7 +136,7 @@ class FormMaker:
         """
         task, handed, features = self.task, self.handed, first.features
         methods = "form", "problem", "row_terms", "check_column", "check_form"
-        if class_is_foreign(type(task)) or any(getattr(type(task), n) is not getattr(Objective, n) for n in methods):
+        if any(getattr(type(task), name) is not getattr(Objective, name) for name in methods):
             return None
         alone = handed.starts is not None or handed.prepared.left > 1
         if alone or self.pairs is None or type(features) is not KernelFeatures or features.dtype != np.float64:

@@ -16,7 +16,7 @@ from mdlearn._solvers.gaussian cimport RowMaker
 from mdlearn._solvers.known_rows cimport KnownRows
 
 cdef enum:
-    ROW_STEPS = 4, TURNS = 8  # steps per row between two gaps, and gaps of one violation, at most
+    ROW_STEPS = 4, MOST_ROW_STEPS = 64  # steps per row between two gaps, and of a pair, at most
 
 cdef double FLAT_SLOPE = 1e-10
 """Slope along an intercept, as a share of all weights, that is rounding."""
@@ -33,7 +33,7 @@ cdef int in_order(const void* one, const void* other) noexcept nogil:
     return (a > b) - (a < b)
 
 
-cdef class PairRows(RowMaker):
+cdef class _PairRows(RowMaker):
     """Rows of the matrix between the rows of one pair."""
 
     cdef const double[:, ::1] K
@@ -65,7 +65,7 @@ cdef class Pairs:
     cdef bint paired
     cdef Box box
     cdef KnownRows known
-    cdef PairRows rows
+    cdef _PairRows rows
 
     def __init__(
         self, const double[:, ::1] K, const long long[:, ::1] spans, const long long[::1] starts,
@@ -92,7 +92,7 @@ cdef class Pairs:
             raise ValueError("pairs need two rows of places as long as the square")
         columns[:], places[:] = 0.0, -1
         columns[4] = 1.0
-        self.columns, self.rows = columns, PairRows()
+        self.columns, self.rows = columns, _PairRows()
         self.rows.K, self.rows.length = K, square.shape[0]
         # Two columns are knots, one is e; one of numbers 0 stands for what each pair brings.
         none = columns[3]
@@ -185,38 +185,39 @@ cdef void products(Pairs s, const double* u, Py_ssize_t j) noexcept nogil:
 cdef Py_ssize_t solve(
     Pairs s, Box p, Py_ssize_t j, double[::1] u, const double[::1] levels, double tol,
 ) noexcept nogil:
-    """Take steps on a pair from 0 until its gap is at most tol, or its violation at the last level; entries read."""
-    cdef Py_ssize_t k, level, turn, first = s.starts[j], n = s.starts[j + 1] - first, count, steps = 0
+    """Take steps on a pair from 0 until its gap is at most tol, or its violation at the last level; steps left."""
+    cdef Py_ssize_t k, level, first = s.starts[j], n = s.starts[j + 1] - first, count, left = MOST_ROW_STEPS * n
     cdef double upper, lower, b, at_zero = 0.0
     take_up(s, p, j, u)
     for k in range(n):
         at_zero += fabs(s.target[first + k]) * (s.high[first + k] - s.low[first + k])
     for level in range(levels.shape[0]):
-        for turn in range(TURNS):
-            count = box_steps(p, s.paired, ROW_STEPS * n, levels[level])
-            steps += count
+        while left > 0:
+            count = box_steps(p, s.paired, min(ROW_STEPS * n, left), levels[level])
+            left -= count
             b = middle(&p.u[0], &p.e[0], &p.low[0], &p.high[0], n) if s.paired else 0.0
             upper, lower = objective_and_bound(s, &p.u[0], &p.e[0], b, first, n)
             if upper - lower <= tol * max(fabs(upper), LEAST_SHARE * at_zero):
-                return (steps + n) * n
+                return left
             if count == 0 or p.violation <= levels[level]:
                 break
-    return (steps + n) * n
+    return left
 
 
 def ascend(Pairs pairs, double[::1] u, const double[::1] levels, double tol, Py_ssize_t first, Py_ssize_t most):
     """Solve pairs from `first` on by greedy steps, until these have read about `most` entries; return the next one.
 
     `u`: multipliers of all pairs, those of solved ones are written; `levels`: falling violations of a pair at which
-    its gap is looked at: the first that meets `tol` is enough.
+    its gap is looked at: the first that meets `tol` is enough. A pair that takes too many steps is left where it is.
     """
-    cdef Py_ssize_t p = pairs.spans.shape[0]
+    cdef Py_ssize_t n, p = pairs.spans.shape[0]
     cdef Box box = pairs.box
     if not 0 <= first <= p or u.shape[0] != pairs.target.shape[0]:
         raise ValueError("the first pair is out of range, or multipliers are not those of all pairs")
     with nogil:
         while first < p and most > 0:
-            most -= solve(pairs, box, first, u, levels, tol)
+            n = pairs.starts[first + 1] - pairs.starts[first]
+            most -= ((MOST_ROW_STEPS + 1) * n - solve(pairs, box, first, u, levels, tol)) * n
             first += 1
     return first
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mdlearn
+from mdlearn.extend import HingeTerm, Parameter, Terms
 from mdlearn.form_making import FormMaker
 from mdlearn.forms.joint.pair_stack import PairPoint, PairStack
 from mdlearn.solvers.base import Report, Steps
@@ -39,7 +40,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("bias", ["free", "regularized", "none"])
-@pytest.mark.parametrize("tol", [1e-2, 1e-4])
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-9])
 def test_no_pair_has_a_form_of_its_own_but_the_first(made: list[int], bias: str, tol: float) -> None:
     X, y = sample()
     model = mdlearn.fit("svm", X, y, bias=bias, **{**GIVEN, "tol": tol})
@@ -95,11 +96,12 @@ def test_pairs_without_an_answer_are_solved_alone(made: list[int], monkeypatch: 
     "changed",
     [
         {"solver": "interior"},
-        {"tol": 1e-6},
+        {"tol": 1e-11},
+        {"C": 200.0},
         {"solver_options": {"cache": 1e6}, "solver": "cd"},
         {"kernel": "linear", "gamma": None},
     ],
-    ids=["another engine", "a small gap", "a small cache", "explicit rows"],
+    ids=["another engine", "a tiny gap", "long multipliers", "a small cache", "explicit rows"],
 )
 def test_what_is_solved_pair_by_pair(made: list[int], changed: dict[str, Any]) -> None:
     X, y = sample(m=385)  # their matrix takes more than the smallest cache
@@ -114,6 +116,34 @@ def test_other_objectives_and_types_are_solved_pair_by_pair(made: list[int]) -> 
         made.clear()
         assert mdlearn.fit(objective, A, y, **GIVEN).certificate.converged
         assert sorted(made) == list(range(PAIRS))
+
+
+def test_objectives_of_plugins_are_stacked_by_what_they_declare(made: list[int]) -> None:
+    class Declared(mdlearn.Objective):
+        """An SVM of another name."""
+
+        name, summary, formula = "declared", "an SVM", "1/2 |w|^2 + C sum max(0, 1-z)"
+        parameters: ClassVar = {"C": Parameter(1.0, "weight of the summed loss")}
+
+        def terms(self, params: dict[str, Any], total: float) -> Terms:
+            return Terms(loss=(HingeTerm(params["C"]),))
+
+    class Checked(Declared):
+        """The same with a check of each column, which pairs of a stack would not see."""
+
+        name = "checked"
+
+        def check_column(self, params: dict[str, Any], column: Any, bias: str) -> None:
+            pass
+
+    X, y = sample()
+    whole = mdlearn.fit("svm", X, y, **GIVEN)
+    for objective, forms in ((Declared, [0]), (Checked, list(range(PAIRS)))):
+        made.clear()
+        model = mdlearn.fit(objective, X, y, **GIVEN)
+        assert sorted(made) == forms and model.certificate.converged
+        if objective is Declared:
+            np.testing.assert_array_equal(model.dual_coef_, whole.dual_coef_)
 
 
 def test_a_callback_ends_all() -> None:

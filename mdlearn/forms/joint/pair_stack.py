@@ -109,6 +109,11 @@ class PairStack:
         """Number of rows of the largest pair."""
         return int(np.diff(self.starts).max())
 
+    @property
+    def stiffness(self) -> float:
+        """Largest bound of a multiplier, times the squared length of the longest row."""
+        return float((self.high - self.low).max()) * float(self.features.squares().max())
+
     @kept
     def pairs(self) -> class_pairs.Pairs:
         """Arrays and room of compiled loops; the kernel matrix has to be there."""
