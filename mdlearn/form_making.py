@@ -105,7 +105,7 @@ class FormMaker:
             form = yield from task.problem(*given)
         form = as_joint_problem(form) if self.multiclass == "joint" else form
         if self.constraints is not NO_CONSTRAINTS:
-            form = self.constraints.of(form, piece)
+            form = self.constraints.of(form, self.data)
         if type(task).check_form is not Objective.check_form:
             call_with_error_notes(task, "objective", "check_form", form, params)
         if self.check is not None:

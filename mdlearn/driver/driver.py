@@ -196,7 +196,7 @@ class Driver(LimitedRun):
         return remaining == np.inf or symmetric_eigen_seconds(order) < remaining
 
     def _stacked(self, first: Form, later: LaterProblems) -> Generator[State | None, None, dict[int, SolvedProblem]]:
-        """Solve the problems that a stack of all of them answers; a State of each, and what they are by number."""
+        """Solve the problems that a stack of all answers; yield a State of each, return their solutions by number."""
         solved: dict[int, SolvedProblem] = {}
         if self.late():
             return solved
@@ -207,8 +207,8 @@ class Driver(LimitedRun):
                 yield None
             else:
                 j, solution, at_zero = one
-                told, solved[j] = solution.certificate, SolvedProblem(solution, at_zero, False)
-                yield self.state(1, told.objective, told.lower_bound, told.gap, j)
+                proof, solved[j] = solution.certificate, SolvedProblem(solution, at_zero, False)
+                yield self.state(1, proof.objective, proof.lower_bound, proof.gap, j)
         return solved
 
     def _all(

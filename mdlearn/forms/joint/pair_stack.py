@@ -145,11 +145,12 @@ class PairStack:
         objective, lower, unit = objective + risen, lower - doubt, self.units[first:stop]
         sure &= (objective <= nothing) & (lower > 0.0)
         values = (unit * np.array([objective, lower, at_zero])).T.tolist()
-        each = zip(values, intercept.tolist(), np.sqrt(squares).tolist(), sure.tolist())
+        moduli = unit.tolist() if self.bias != "free" else [0.0] * len(values)
+        each = zip(values, moduli, intercept.tolist(), np.sqrt(squares).tolist(), sure.tolist())
         beta, ends = np.abs(u), (self.starts[first : stop + 1] - self.starts[first]).tolist()
         solved = []
-        for j, ((value, bound, zero), b, norm, certain) in enumerate(each):
-            certificate = judge(value, bound, zero, False, tol) if certain else None
+        for j, ((value, bound, zero), modulus, b, norm, certain) in enumerate(each):
+            certificate = judge(value, bound, zero, False, tol, modulus) if certain else None
             if certificate is not None and certificate.converged:
                 own = slice(ends[j], ends[j + 1])
                 solution = Solution(None, b, u[own], beta[None, own], norm, certificate)

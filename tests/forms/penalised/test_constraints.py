@@ -153,8 +153,9 @@ def test_what_constraints_cannot_be_is_said(settings, match):
 def test_other_problems_are_refused():
     X, y = rows()
     three = np.arange(M) % 3
-    with pytest.raises(ValueError, match="two classes or a regression"):
-        mdlearn.fit("svm", X, three, nonnegative=True)
+    for multiclass in ("ovr", "ovo"):
+        with pytest.raises(ValueError, match="two classes or a regression"):
+            mdlearn.fit("svm", X, three, nonnegative=True, multiclass=multiclass)
     with pytest.raises(ValueError, match="two classes or a regression"):
         mdlearn.fit("ww", X, three, nonnegative=True)
     with pytest.raises(ValueError, match="declared losses"):
