@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mdlearn.plugins.hookspecs import hookimpl
     from mdlearn.plugins.model_files import load
     from mdlearn.plugins.registry import list_plugins
+    from mdlearn.reports.page import report
     from mdlearn.selection.cross_validation import cross_validate
     from mdlearn.selection.grid_search import select
     from mdlearn.selection.paths.fits import fit_path
@@ -47,6 +48,7 @@ _LAZY = {
     "mdlearn.plugins.hookspecs": ("hookimpl",),
     "mdlearn.plugins.model_files": ("load",),
     "mdlearn.plugins.registry": ("list_plugins",),
+    "mdlearn.reports.page": ("report",),
     "mdlearn.selection.cross_validation": ("cross_validate",),
     "mdlearn.selection.grid_search": ("select",),
     "mdlearn.selection.paths.fits": ("fit_path",),
@@ -84,6 +86,7 @@ __all__ = [
     "margins",
     "plotting",
     "relative",
+    "report",
     "select",
     "selection",
     "sources",
