@@ -33,7 +33,7 @@ class CrossValidation:
     folds : tuple of (train, test)
         Row numbers. Empty with "loo" and "pseudo-loo".
     certificates : tuple of Certificate
-        Of the fits, in their order; none where there is a closed form.
+        Of the fits, in their order; with "loo", of those without a row: none where there is a closed form or a path.
     classes_ : ndarray of shape (k,)
         Sorted labels; none for regression.
     elapsed : float
@@ -123,8 +123,8 @@ class Selection:
     folds : tuple of (train, test)
         Row numbers. Empty with "loo" and "pseudo-loo".
     certificates : tuple of Certificate
-        Of the fits without held-out rows, fold by fold, and of each fold point by point; none where there is a closed
-        form.
+        Of the fits without held-out rows, fold by fold, and of each fold point by point; with "loo", none where
+        there is a closed form or a path.
     elapsed : float
         Seconds.
     """

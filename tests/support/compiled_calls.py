@@ -13,6 +13,7 @@ from compiled_arrays import (
     FIXED,
     HINGES,
     KNOWN,
+    LOO,
     MULTIPLIERS,
     NARROW,
     PAIRS,
@@ -53,6 +54,7 @@ from mdlearn._solvers import (
     known_rows,
     lloyd,
     logistic,
+    loo_paths,
     narrow_logistic,
     narrow_newton,
     narrow_scatter,
@@ -105,9 +107,8 @@ def steps_on_selected_rows(values, place, order, diagonal, columns, own, index):
         np.empty((n, n)), np.full(n, -1), np.arange(n), np.ones(n), known_rows.SelectedRows(whole, index)
     )
     known.allow(n)
-    none, all_of_one, e = np.zeros(n), np.ones(n), np.linspace(1.0, -1.0, n)
-    box = bounded_quadratic.Box(known, all_of_one, 0.0, none, none, all_of_one, none.copy(), e, np.empty((4, n)))
-    bounded_quadratic.doubles(box, 30, 1e-12)
+    given = np.ones(n), 0.0, np.zeros(n), np.zeros(n), np.ones(n), np.zeros(n), np.linspace(1.0, -1.0, n)
+    bounded_quadratic.doubles(bounded_quadratic.Box(known, *given, np.empty((4, n))), 30, 1e-12)
 
 
 def moving(function):
@@ -256,8 +257,7 @@ CASES = {
     "apg.shrink": (apg.shrink, {"V": one(M, K), "by": one(M)}),
     "blocks.dot": (blocks.dot, {"F": one(M, D), "starts": BLOCKS["starts"], "W": one(K, D), "out": one(M), **RANGE}),
     "blocks.adjoint": (blocks.adjoint, {"F": one(M, D), "starts": BLOCKS["starts"], "owner": integers(M, M),
-                                        "v": one(M),
-                                        "out": one(K, D), **RANGE}),
+                                        "v": one(M), "out": one(K, D), **RANGE}),
     "blocks.factor": (blocks.factor, {"B": one(M, D), **BLOCKS, "N": np.zeros(41), "first": 0, "last": K}),
     "blocks.solve": (blocks.solve, {"N": one(41), **BLOCKS, "v": one(M)}),
     "cd.sweep": (sweep_gram, {"matrix": one(M, M), "kept": one(M), "order": integers(30, T * M), **COLUMN}),
@@ -329,8 +329,8 @@ CASES = {
     "gaussian.add_both_sides": (gaussian.add_both_sides, {
         "K": np.ones((M, D), dtype=np.uint16), "left": np.ones(M, dtype=np.float32),
         "right": np.ones(D, dtype=np.float32), "across": one(M), "down": one(D)}),
-    "hinges.along": (hinges.along, {"z": one(M), "dz": one(M), "counts": one(M), "offset": one(M), "terms": one(3, T),
-                                    "t": 0.5}),
+    "hinges.along": (hinges.along, {
+        **{name: one(M) for name in ("z", "dz", "counts", "offset")}, "terms": one(3, T), "t": 0.5}),
     "hinges.loss": (hinges.loss, {"z": one(M), "counts": one(M), "side": 1.0, "threshold": 0.7, "squared": True}),
     "hinges.squares": (hinges.squares, {"beta": one(M), "counts": one(M), "scale": 0.5}),
     "interior.smoothed": (interior.smoothed, {
@@ -352,13 +352,13 @@ CASES = {
                                           "bends": one(M)}),
     "logistic.loss": (logistic.loss, {"z": one(M), "counts": one(M), "sharpness": 2.0, "kink": 1.0}),
     "logistic.entropy": (logistic.entropy, {"beta": 0.4 * one(M), "caps": one(M)}),
-    "logistic.newton_step": (smooth_step, {"B": one(M, D), "ridge": one(D), "fixed": one(D), "caps": one(M),
-                                           "w": one(D),
-                                           "z": one(M), "u": one(M), "bends": one(M), "alpha": one(M), "beta": one(M),
-                                           "square": np.zeros((D, D)), "held": np.zeros((M, D)),
-                                           "columns": np.zeros((4, M))}),
+    "logistic.newton_step": (smooth_step, {
+        "B": one(M, D), "ridge": one(D), "fixed": one(D), "caps": one(M), "w": one(D), "z": one(M), "u": one(M),
+        "bends": one(M), "alpha": one(M), "beta": one(M), "square": np.zeros((D, D)), "held": np.zeros((M, D)),
+        "columns": np.zeros((4, M))}),
     "logistic.minimum": (logistic.minimum, {"z": one(M), "dz": one(M), "caps": one(M), "sharpness": 2.0, "kink": 1.0,
                                             "u": one(M), "start": -1.0, "bend": 1.0, "close": 0.1}),
+    "loo_paths.follow_loo_paths": (loo_paths.follow_loo_paths, LOO),
     "narrow_logistic.NarrowLogistic": (
         narrow_logistic_steps,
         {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "made_of": one(M), "fixed": one(D),
