@@ -57,8 +57,8 @@ def cross_validate(
           numbers and the same label are in one fold, and folds are balanced by weight; so a weight is a repetition
           here too, and the order of rows does not matter.
         - "loo": leave one out. For quadratic objectives (uldm, lssvm, lsldm and plugins' alike) in closed form, without
-          a single fit; for sums of hinges and squared hinges (svm, ldm, lsvm, svr and alike) from one fit of all rows;
-          for others one fit per distinct row. See Notes.
+          a single fit; for hinges and squared hinges (svm, ldm, lsvm, svr and alike) and logistic losses (l2lr, mlr)
+          from one fit of all rows; for others one fit per distinct row. See Notes.
         - "pseudo-loo": 1 less the bound of the LDM paper's Theorem 3, for ldm and svm of two classes. See Notes.
         - An iterable of pairs (train, test) of row numbers or masks. Parts may overlap, and a row number that comes
           twice counts twice, as in scikit-learn.
@@ -108,10 +108,11 @@ def cross_validate(
     the basis of uldm (with ``c_scaling``, also its scale). Parameters whose defaults depend on m, and "balanced" class
     weights, follow the smaller sample (the latter without a closed form).
 
-    With hinges and squared hinges, beside a variance and a mean or not, rows are followed from the optimum of all rows
-    (of one gap of 1e-10, whatever `tol` is) to those without them, up to 4,096 distinct rows: decision values are those
-    of fits without each row to about 1e-8 C. There is no certificate for these. Rows whose path does not end are
-    fitted, as all are with a named solver, class weights, a penalty, or features that are made of the rows.
+    With hinges and squared hinges, beside a variance and a mean or not, and with logistic losses of explicit rows, rows
+    are followed from the optimum of all rows (whatever `tol` is, to its last digits) to those without them, up to 4,096
+    distinct rows: decision values are those of fits without each row to about 1e-8, and 1e-8 C with hinges. There is
+    no certificate for these. Rows whose path does not end are fitted, as all are with a named solver, class weights, a
+    penalty, or features that are made of the rows.
 
     The bound of "pseudo-loo" is on the share of rows with z_i <= 0 where the dual variable of row i is fixed at 0 while
     the variance and the mean still know the row. It is no bound on the leave-one-out error when lambda1 > 0 or

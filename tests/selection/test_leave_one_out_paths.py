@@ -57,6 +57,17 @@ def test_values_are_those_of_fits_without_a_row(name, params, kernel, bias, monk
     assert len(found.certificates) <= scores.MOST_FITS
 
 
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("name, params", [("l2lr", {"lam": 0.01}), ("l2lr", {"lam": 1e-4}), ("mlr", {"alpha": 8.0})])
+def test_logistic_losses(name, params, bias, no_refits):
+    X, y = sample()
+    w = np.random.default_rng(1).integers(1, 3, 40)
+    found = mdlearn.cross_validate(name, X, y, cv="loo", bias=bias, sample_weight=w, **params)
+    true = refitted(name, X, y, w, bias=bias, **params)
+    np.testing.assert_allclose(found.decision, true, rtol=0, atol=1e-6)
+    assert found.certificates == ()
+
+
 @pytest.mark.parametrize("kernel", [{}, {"kernel": "rbf", "gamma": 0.4}], ids=["linear", "rbf"])
 @pytest.mark.parametrize("name", ["svm", "lsvm", "ldm"])
 def test_weights_are_repetitions(name, kernel, no_refits):
@@ -70,8 +81,10 @@ def test_weights_are_repetitions(name, kernel, no_refits):
     assert apart.scores == pytest.approx(found.scores, rel=1e-13)
 
 
-@pytest.mark.parametrize("multiclass", ["ovr", "ovo", "fuzzy-min"])
-@pytest.mark.parametrize("name", ["svm", "ldm"])
+WAYS = [(name, way) for name in ("svm", "ldm", "l2lr") for way in ("ovr", "ovo", "fuzzy-min")][:-1]
+
+
+@pytest.mark.parametrize("name, multiclass", WAYS)
 def test_several_classes(name, multiclass, no_refits):
     X, y = sample(36, classes=3)
     found = mdlearn.cross_validate(name, X, y, cv="loo", multiclass=multiclass)
@@ -86,6 +99,14 @@ def test_regression(name, kernel, no_refits):
     t = np.sin(2.0 * X[:, 0]) + 0.3 * np.random.default_rng(2).standard_normal(40)
     found = mdlearn.cross_validate(name, X, t, cv="loo", **kernel)
     np.testing.assert_allclose(found.decision, refitted(name, X, t, np.ones(40), **kernel), rtol=0, atol=1e-6)
+
+
+def test_a_row_that_turns_the_plane_takes_steps_of_its_own():
+    X, y = sample()
+    X[3] *= 40.0
+    found = mdlearn.cross_validate("l2lr", X, y, cv="loo", lam=1e-5)
+    np.testing.assert_allclose(found.decision, refitted("l2lr", X, y, np.ones(40), lam=1e-5), rtol=1e-7, atol=1e-6)
+    assert found.certificates == ()
 
 
 def test_rows_without_a_multiplier_leave_the_optimum_as_it_is():

@@ -31,6 +31,7 @@ from mdlearn.objectives.declaration.parameters_and_terms import resolve_declared
 from mdlearn.plugins.registry import find, registry
 from mdlearn.selection.folds import FoldUnits
 from mdlearn.selection.leave_one_out.closed_form import NoTimeForLooError, ask_loo_refits, paired_loo_scores
+from mdlearn.selection.leave_one_out.newton import logistic_values_left_out
 from mdlearn.selection.leave_one_out.pivots import (
     GramPivots,
     LinearPivots,
@@ -48,12 +49,14 @@ LOO_BASE_TOL = 1e-10
 
 
 def followed_form(form: Any) -> bool:
-    """Whether leave-one-out (LOO) can follow rows from one optimum: a squared norm, and losses in pieces."""
+    """Whether leave-one-out (LOO) can follow rows from one optimum: a squared norm, and losses that it knows."""
     if not isinstance(form, MarginForm) or form.joint or form.penalty > 0 or form.coefficient_terms or form.by_row:
         return False
-    if form.ridge != 1 or form.scaled or not form.kinds <= {"hinge", "squared"}:
+    if form.ridge != 1 or form.scaled:
         return False
-    return bool(form.kinds) and not (form.varied and form.offsets)
+    if form.kinds == {"logistic"}:
+        return isinstance(form.features, LinearFeatures) and not (form.varied or form.offsets)
+    return bool(form.kinds) and form.kinds <= {"hinge", "squared"} and not (form.varied and form.offsets)
 
 
 class LooValuesByPaths:
@@ -155,6 +158,13 @@ def _followed(form: MarginForm, solutions: list[Solution]) -> Generator[None, No
         yield
         given = solution.alpha if solution.coef is None else solution.coef
         assert given is not None
+        if column.kinds == {"logistic"}:
+            assert isinstance(features, LinearFeatures)
+            start = np.append(given, solution.intercept) if form.bias != "none" else given
+            rows = _rows_with_constant(features, form.bias)
+            u = yield from logistic_values_left_out(column, rows, form.bias == "free", start)
+            found.append(column.y * u)
+            continue
         u = column.y * (features.decision(given) + solution.intercept)
         pieces = LossPieces.of(column)
         pivots: LinearPivots | GramPivots
