@@ -1,12 +1,13 @@
 """Leave-one-out by paths from one optimum against independent fits without a row each."""
 
+import contextlib
 import warnings
 
 import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.selection.leave_one_out import scores
+from mdlearn.selection.leave_one_out import pivots, row_paths, scores
 
 
 def sample(m=40, d=3, seed=0, classes=2):
@@ -147,3 +148,26 @@ def test_a_callback_ends_the_fit_of_all_rows():
     with pytest.warns(mdlearn.ConvergenceWarning, match="callback"):
         found = mdlearn.cross_validate("svm", X, y, cv="loo", callback=lambda state: True)
     assert np.isnan(found.scores).all()
+
+
+@pytest.mark.parametrize("seconds, scored", [(50.0, True), (200.0, False)])
+def test_a_response_that_would_not_end_in_time_is_not_begun(seconds, scored, monkeypatch, clock):
+    """One call of LAPACK goes on whatever the time is."""
+    monkeypatch.setattr(row_paths, "symmetric_eigen_seconds", lambda order: seconds)
+    X, y = sample()
+    with contextlib.nullcontext() if scored else pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
+        found = mdlearn.cross_validate("svm", X, y, cv="loo", kernel="rbf", time_limit=100.0)
+    assert np.isfinite(found.scores).all() == scored
+
+
+@pytest.mark.parametrize("kernel", [{}, {"kernel": "rbf", "gamma": 0.4}], ids=["linear", "rbf"])
+def test_a_response_without_its_digits_is_not_used(kernel, monkeypatch):
+    """Every row is fitted then, and the values are those of the paths."""
+    X, y = sample(20)
+    found = mdlearn.cross_validate("svm", X, y, cv="loo", tol=1e-12, **kernel)
+    kind = pivots.GramPivots if kernel else pivots.LinearPivots
+    response = kind.response
+    monkeypatch.setattr(kind, "response", lambda self, base: 1.001 * response(self, base))
+    fitted = mdlearn.cross_validate("svm", X, y, cv="loo", tol=1e-12, **kernel)
+    assert found.certificates == () and len(fitted.certificates) > 5
+    np.testing.assert_allclose(fitted.decision, found.decision, rtol=0, atol=1e-5)

@@ -36,8 +36,13 @@ LOO_MOST_CHANGED_ROWS = 96
 """Rows whose pieces may change on one path: the small system is of their number."""
 LOO_MOST_PIVOTS, LOO_BLOCK_PIVOTS = 200, 10
 """Pivots for the optimum of all rows, and block pivots that may fail to lower the number of rows that are off."""
-LOO_RESPONSE_ROUNDING = 1e-6
-"""Share of the largest answer by which the response may miss the optimum of all rows."""
+LOO_SAMPLE = 5
+"""Rows whose response is computed once more, by a solution of its own."""
+LOO_RESPONSE_ROUNDING, LOO_MULTIPLIER_ROUNDING = 1e-8, 1e-5
+"""Shares of the largest response in u, and in multipliers, by which the two may differ.
+
+Where more rows are at kinks than there are coefficients, multipliers have fewer digits, and u has them all.
+"""
 LOO_PATHS_AT_ONCE = 64
 """Paths between two looks at the time."""
 
@@ -171,14 +176,14 @@ class LinearPivots:
         K[n:, n:] = -np.diag(base.bend[V])
         return K, Z, lines, V
 
-    def answer(self, base: PivotBase) -> np.ndarray:
-        """Values u of rows on lines, mu of vertical ones."""
+    def answers(self, base: PivotBase, given: np.ndarray) -> np.ndarray:
+        """Values u of rows on lines, mu of vertical ones, for several inputs (k, rows)."""
         K, Z, lines, V = self._system(base)
         n = Z.shape[1]
-        found = np.linalg.solve(K, np.concatenate([base.given[lines] @ Z[lines], base.given[V]]))
-        y = Z @ found[:n]
-        y[V] = -found[n:]
-        return y
+        found = np.linalg.solve(K, np.hstack([given[:, lines] @ Z[lines], given[:, V]]).T).T
+        y = found[:, :n] @ Z.T
+        y[:, V] = -found[:, n:]
+        return np.asarray(y)
 
     def response(self, base: PivotBase) -> np.ndarray:
         """Answers to an input of 1 at one row, that of the first axis."""
@@ -218,18 +223,18 @@ class GramPivots:
         K[:size, :size][np.diag_indices(size)] += np.where(up, base.bend[moving], unit)
         return K, Q, R, moving, unit
 
-    def answer(self, base: PivotBase) -> np.ndarray:
-        """Values u of rows on lines, mu of vertical ones."""
+    def answers(self, base: PivotBase, given: np.ndarray) -> np.ndarray:
+        """Values u of rows on lines, mu of vertical ones, for several inputs (k, rows)."""
         K, Q, R, moving, unit = self._system(base)
-        size, given = moving.shape[0], base.given.copy()
-        given[moving] = 0.0
-        fixed = np.flatnonzero(given)
-        right = -(given[fixed] @ R[fixed])
-        right[:size] += unit * base.given[moving]
-        found = np.linalg.solve(K, right)
-        y = R @ found + given[fixed] @ Q[fixed]
+        size, fixed = moving.shape[0], given.copy()
+        fixed[:, moving] = 0.0
+        some = np.flatnonzero(fixed.any(axis=0))
+        right = -(fixed[:, some] @ R[some])
+        right[:, :size] += unit * given[:, moving]
+        found = np.linalg.solve(K, right.T).T
+        y = found @ R.T + fixed[:, some] @ Q[some]
         up = base.vertical[moving]
-        y[moving[up]] = found[:size][up]
+        y[:, moving[up]] = found[:, :size][:, up]
         return np.asarray(y)
 
     def response(self, base: PivotBase) -> np.ndarray:
@@ -258,7 +263,7 @@ def settled_pieces(pieces: LossPieces, piece: np.ndarray, pivots: Pivots) -> Piv
     for _ in range(LOO_MOST_PIVOTS):
         base = PivotBase(pieces, piece)
         try:
-            y = pivots.answer(base)[:m]
+            y = pivots.answers(base, base.given[None])[0, :m]
         except np.linalg.LinAlgError:
             return None
         low, high = pieces.limits(piece)
@@ -277,7 +282,8 @@ def settled_pieces(pieces: LossPieces, piece: np.ndarray, pivots: Pivots) -> Piv
 def values_left_out(base: PivotBase, pivots: Pivots) -> Generator[None, None, np.ndarray]:
     """Values u of all rows, each without one repetition of it; NaN where a path does not end. Interruptible."""
     pieces, m = base.pieces, base.piece.shape[0]
-    y = pivots.answer(base)
+    sample = np.linspace(0, m - 1, LOO_SAMPLE).astype(np.intp)
+    y, *columns = pivots.answers(base, np.vstack([base.given, np.eye(base.given.shape[0])[sample]]))
     u = np.where(base.vertical[:m], base.given[:m] - base.bend[:m] * y[:m], y[:m])
     inside = pivots.free and pieces.kappa == 0 and bool(pieces.jumps.all())
     low, high = pieces.limits(base.piece)
@@ -289,7 +295,7 @@ def values_left_out(base: PivotBase, pivots: Pivots) -> Generator[None, None, np
         return u
     yield
     L = pivots.response(base)
-    if not np.abs(base.given @ L - y).max() <= LOO_RESPONSE_ROUNDING * max(float(np.abs(y).max()), 1.0):
+    if not _same_answers(L[sample], np.array(columns), base.vertical):
         u[rows] = np.nan  # the response has lost its digits
         return u
     room = LOO_PIECE_ROUNDING * max(float(np.abs(y[:m]).max()), 1e-3)
@@ -318,3 +324,12 @@ def _some_inside(mu: np.ndarray, vertical: np.ndarray, low: np.ndarray, high: np
     own, low, high = mu[vertical], low[vertical], high[vertical]
     near = 1e-6 * (high - low)
     return bool(((own > low + near) & (own < high - near)).any())
+
+
+def _same_answers(some: np.ndarray, other: np.ndarray, vertical: np.ndarray) -> bool:
+    """Whether answers to several inputs are the same but for rounding: u on lines, multipliers elsewhere."""
+    for which, share in ((~vertical, LOO_RESPONSE_ROUNDING), (vertical, LOO_MULTIPLIER_ROUNDING)):
+        size = np.abs(other[:, which]).max(initial=0.0)
+        if not np.abs(some[:, which] - other[:, which]).max(initial=0.0) <= share * max(size, 1.0):
+            return False
+    return True
