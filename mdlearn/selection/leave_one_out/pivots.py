@@ -240,17 +240,21 @@ class GramPivots:
     def response(self, base: PivotBase) -> np.ndarray:
         """Answers to an input of 1 at one row, that of the first axis."""
         K, Q, R, moving, unit = self._system(base)
-        size = moving.shape[0]
+        size, m = moving.shape[0], Q.shape[0]
+        still = np.setdiff1d(np.arange(m), moving)
+        soft = np.where(base.vertical[moving], base.bend[moving], unit)
         inverse = np.linalg.inv(K)
-        inputs = -R @ inverse
-        inputs[moving] = unit[:, None] * inverse[:size]
-        L = inputs @ R.T
-        still = np.ones(Q.shape[0], dtype=bool)
-        still[moving] = False
-        L[still] += Q[still]
+        across = R[still] @ inverse
+        L = np.empty((m, m))
+        # R is K less its diagonal `soft` where rows move, so that products with it are none.
+        L[np.ix_(moving, moving)] = unit[:, None] * (np.eye(size) - inverse[:size, :size] * soft)
+        L[np.ix_(moving, still)] = unit[:, None] * across[:, :size].T
+        L[np.ix_(still, moving)] = across[:, :size] * soft
+        L[np.ix_(still, still)] = Q[np.ix_(still, still)] - across @ R[still].T
         up = base.vertical[moving]
-        L[:, moving[up]] = inputs[:, :size][:, up]
-        return np.asarray(L)
+        L[np.ix_(moving, moving[up])] = unit[:, None] * inverse[:size, :size][:, up]
+        L[np.ix_(still, moving[up])] = -across[:, :size][:, up]
+        return L
 
 
 Pivots = LinearPivots | GramPivots
