@@ -19,6 +19,7 @@ def follow_loo_paths(
     low: np.ndarray,
     high: np.ndarray,
     rows: np.ndarray,
+    near: int,
     room: float,
     inside: bool,
     S: np.ndarray,

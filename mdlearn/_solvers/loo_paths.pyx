@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Paths from the optimum of all rows to those without one repetition of a row, for piecewise quadratic losses.
 
-`mdlearn.selection.leave_one_out.pivots` has the problem and its symbols. A force that keeps the optimum of all rows
-is taken away step by step; in between, every answer is linear in its share t, and the first row to reach an end of its
-piece takes the next one.
+`mdlearn.selection.leave_one_out.pivots` has the problem and its symbols. At first all rows that are off their pieces
+take the next ones at once. Where that does not end soon, a force that keeps the optimum of all rows is taken away step
+by step: in between, every answer is linear in its share t, and the first row to reach an end of its piece takes the
+next one.
 """
 
 from libc.math cimport NAN
@@ -66,8 +67,13 @@ cdef void _add_left_out(
         right[0] -= factor * p.answer[i]
 
 
-cdef void _respond(const LooProblem *p, const LooPath *w, const double *x, const double *about, double *out) noexcept nogil:
-    """Write what inputs of the changed rows add to answers `about`, four inputs at once."""
+cdef void _respond(
+    const LooProblem *p, const LooPath *w, const double *x, const double *about, double *out, Py_ssize_t reach
+) noexcept nogil:
+    """Write what inputs of the changed rows add to answers `about`, four inputs at once: of rows up to `reach`.
+
+    Also those of the row that is left out, and of the sum of the margins.
+    """
     cdef Py_ssize_t a, j, n = p.n, k = w.k
     cdef const double *r0
     cdef const double *r1
@@ -85,18 +91,26 @@ cdef void _respond(const LooProblem *p, const LooPath *w, const double *x, const
             r3, x3 = p.L + w.S[a + 3] * n, x[a + 3]
         if a > 0:
             about = out
-        for j in range(n):
+        for j in range(reach):
+            out[j] = about[j] + (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j])
+        j = w.S[0]
+        if j >= reach:
+            out[j] = about[j] + (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j])
+        j = p.m
+        if w.with_sum and j >= reach:
             out[j] = about[j] + (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j])
 
 
-cdef double _first_end(const LooProblem *p, const LooPath *w, double t, Py_ssize_t *row, bint *above) noexcept nogil:
+cdef double _first_end(
+    const LooProblem *p, const LooPath *w, double t, Py_ssize_t reach, Py_ssize_t *row, bint *above
+) noexcept nogil:
     """Largest part of t, as far as to 0, without a row that leaves its piece; and that row, or -1."""
     cdef Py_ssize_t a, j, chunk, first, stop, hits
     cdef double part = t, own, value, rate, low, high, end
     row[0] = -1
-    for chunk in range((p.m + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE):
+    for chunk in range((reach + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE):
         first, hits = chunk * ROWS_AT_ONCE, 0
-        stop = min(first + ROWS_AT_ONCE, p.m)
+        stop = min(first + ROWS_AT_ONCE, reach)
         for j in range(first, stop):
             end = w.y[j] - part * w.slope_y[j]
             hits += (end > p.high[j]) | (end < p.low[j])
@@ -185,7 +199,7 @@ cdef bint _end(const LooProblem *p, LooPath *w) noexcept nogil:
     _system(p, w, w.x, False)
     if not solve_small(w.matrix, w.x, w.k):
         return False
-    _respond(p, w, w.x, p.answer, w.y)
+    _respond(p, w, w.x, p.answer, w.y, p.n)
     return True
 
 
@@ -243,8 +257,8 @@ cdef inline bint _between(double value, double low, double high) noexcept nogil:
     return low + near < value < high - near
 
 
-cdef bint _follow(const LooProblem *p, LooPath *w, Py_ssize_t i) noexcept nogil:
-    """Follow the path of row i to its end; whether it has one."""
+cdef bint _follow(const LooProblem *p, LooPath *w, Py_ssize_t i, Py_ssize_t reach) noexcept nogil:
+    """Follow the path of row i to its end, among rows up to `reach`; whether it has one."""
     cdef Py_ssize_t a, j, row, step
     cdef double t = 1.0, part
     cdef bint above = False
@@ -253,11 +267,15 @@ cdef bint _follow(const LooProblem *p, LooPath *w, Py_ssize_t i) noexcept nogil:
         _system(p, w, w.slope_x, True)
         if not solve_small(w.matrix, w.slope_x, w.k):
             return False
-        _respond(p, w, w.slope_x, w.zeros, w.slope_y)
-        part = _first_end(p, w, t, &row, &above)
+        _respond(p, w, w.slope_x, w.zeros, w.slope_y, reach)
+        part = _first_end(p, w, t, reach, &row, &above)
         t -= part
-        for j in range(p.n):
+        for j in range(reach):
             w.y[j] -= part * w.slope_y[j]
+        if i >= reach:
+            w.y[i] -= part * w.slope_y[i]
+        if w.with_sum and p.m >= reach:
+            w.y[p.m] -= part * w.slope_y[p.m]
         for a in range(w.k):
             w.x[a] -= part * w.slope_x[a]
         if row < 0:
@@ -273,13 +291,18 @@ cdef bint _follow(const LooProblem *p, LooPath *w, Py_ssize_t i) noexcept nogil:
     return False
 
 
-cdef double _without(const LooProblem *p, LooPath *w, Py_ssize_t i, double room, bint inside) noexcept nogil:
+cdef double _without(
+    const LooProblem *p, LooPath *w, Py_ssize_t i, double room, bint inside, Py_ssize_t near
+) noexcept nogil:
     """Value u of row i without one repetition of it; NaN where no optimum is found."""
     cdef bint found = _jump(p, w, i, room)
     cdef double u = NAN
+    if not found and near < p.m:
+        _forget(p, w)
+        found = _follow(p, w, i, near) and _within(p, w, room)
     if not found:
         _forget(p, w)
-        found = _follow(p, w, i) and _within(p, w, room)
+        found = _follow(p, w, i, p.m) and _within(p, w, room)
     if found and (not inside or _some_inside(p, w)):
         u = w.y[i]
         if is_vertical(p, i):
@@ -293,14 +316,15 @@ def follow_loo_paths(
     const unsigned char[::1] jumps, const double[:, ::1] heights, const double[:, ::1] bends, double kappa,
     double softness, double total, const double[:, ::1] L, const Py_ssize_t[::1] piece, const double[::1] given,
     const double[::1] bend, const double[::1] answer, const double[::1] low, const double[::1] high,
-    const Py_ssize_t[::1] rows, double room, bint inside, Py_ssize_t[:, ::1] S, Py_ssize_t[::1] place,
+    const Py_ssize_t[::1] rows, Py_ssize_t near, double room, bint inside, Py_ssize_t[:, ::1] S, Py_ssize_t[::1] place,
     double[:, ::1] x, double[:, ::1] y, double[:, ::1] matrix, double[::1] out,
 ):
     """Write u of each of some rows without one repetition of it; NaN where no optimum is found.
 
-    `inside` asks for a multiplier between the ends of a kink, without which the optimum may not be unique; `total` is
-    the sum of the counts. Working space for at most `most` changed rows: S (2, most), place (m,), x (2, most),
-    y (3, n) and matrix (most, most).
+    Rows are in the order of their distance to the ends of their pieces, and a path is followed among the first `near`
+    of them; where its end is not an optimum, among all. `inside` asks for a multiplier between the ends of a kink,
+    without which the optimum may not be unique; `total` is the sum of the counts. Working space for at most `most`
+    changed rows: S (2, most), place (m,), x (2, most), y (3, n) and matrix (most, most).
     """
     cdef Py_ssize_t m = counts.shape[0], n = L.shape[0], terms = kinks.shape[0], most = S.shape[1], r
     cdef LooProblem p
@@ -338,4 +362,4 @@ def follow_loo_paths(
     w.matrix = &matrix[0, 0]
     with nogil:
         for r in range(rows.shape[0]):
-            out[r] = _without(&p, &w, rows[r], room, inside)
+            out[r] = _without(&p, &w, rows[r], room, inside, min(max(near, 1), m))

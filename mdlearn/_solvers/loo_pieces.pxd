@@ -41,7 +41,9 @@ cdef inline bint is_vertical(const LooProblem *p, Py_ssize_t j) noexcept nogil:
     return j < p.m and (p.piece[j] & 1) == 1
 
 
-cdef inline void piece_limits(const LooProblem *p, Py_ssize_t j, Py_ssize_t piece, double c, double *low, double *high) noexcept nogil:
+cdef inline void piece_limits(
+    const LooProblem *p, Py_ssize_t j, Py_ssize_t piece, double c, double *low, double *high
+) noexcept nogil:
     """Ends of a piece: of u on a line, of mu on a vertical one."""
     cdef Py_ssize_t at = piece >> 1, m = p.m
     if piece & 1:

@@ -171,3 +171,14 @@ def test_a_response_without_its_digits_is_not_used(kernel, monkeypatch):
     fitted = mdlearn.cross_validate("svm", X, y, cv="loo", tol=1e-12, **kernel)
     assert found.certificates == () and len(fitted.certificates) > 5
     np.testing.assert_allclose(fitted.decision, found.decision, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["svm", "ldm"])
+def test_rows_far_from_the_ends_of_their_pieces_are_looked_at_last(name, no_refits, monkeypatch):
+    """Paths among few rows end at the same optimum, or are followed again among all."""
+    X, y = sample()
+    found = mdlearn.cross_validate(name, X, y, cv="loo")
+    for near in (1, 6, 20):
+        monkeypatch.setattr(pivots, "LOO_NEAR_ROWS", near)
+        other = mdlearn.cross_validate(name, X, y, cv="loo")
+        np.testing.assert_allclose(other.decision, found.decision, rtol=0, atol=1e-9)

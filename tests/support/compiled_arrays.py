@@ -33,8 +33,8 @@ LOO = {"counts": np.full(M, 2.0), "kinks": one(T, M), "ends": one(T, M), "starts
        "jumps": np.zeros(T, dtype=np.uint8), "heights": one(T + 1, M), "bends": one(T + 1, M), "kappa": 0.3,
        "softness": 1e-8, "total": 2.0 * M, "L": 0.1 * np.eye(M + 1), "given": one(M + 1),
        "piece": np.full(M, 2 * T, dtype=np.intp), "bend": one(M + 1), "answer": np.full(M + 1, 3.0), "low": np.ones(M),
-       "high": np.full(M, 9.0),
-       "rows": np.arange(4, dtype=np.intp), "room": 1e3, "inside": False, "S": np.zeros((2, 6), dtype=np.intp),
+       "high": np.full(M, 9.0), "rows": np.arange(4, dtype=np.intp), "near": 5, "room": 1e3, "inside": False,
+       "S": np.zeros((2, 6), dtype=np.intp),
        "place": np.zeros(M, dtype=np.intp), "x": one(2, 6), "y": one(3, M + 1), "matrix": one(6, 6),
        "out": np.zeros(4)}  # fmt: skip
 QUADRATIC = {"H": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),

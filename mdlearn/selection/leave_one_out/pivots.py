@@ -8,9 +8,9 @@ refit is a small system over these rows, S, and one product with the rows L_S:
 
     y = y0 + L_S' x,    (E + F L_SS) x = r
 
-where y_j is u_j, and mu_j on a vertical piece. The pieces are found on a path: a force that keeps the optimum of all
-rows is taken away step by step (`mdlearn._solvers.loo_paths`). A row without a multiplier, and without a variance,
-leaves the optimum as it is. Vertical pieces are ramps, ``u + e mu / c = q`` with a small e, which makes multipliers
+where y_j is u_j, and mu_j on a vertical piece. The pieces are found by block pivots, or on a path: a force that keeps
+the optimum of all rows is taken away step by step (`mdlearn._solvers.loo_paths`). A row without a multiplier, and
+without a variance, leaves the optimum as it is. Vertical pieces are ramps, ``u + e mu / c = q`` with a small e, which makes multipliers
 unique where more rows are at kinks than there are coefficients; it costs decision values about e C.
 
 The variance of the margins is one more entry: ``kappa/2 sum c (u - mean)^2`` bends every piece by kappa c, and the sum
@@ -20,6 +20,7 @@ The variance of the margins is one more entry: ``kappa/2 sum c (u - mean)^2`` be
 from __future__ import annotations
 
 from collections.abc import Generator
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +44,8 @@ LOO_RESPONSE_ROUNDING, LOO_MULTIPLIER_ROUNDING = 1e-8, 1e-5
 
 Where more rows are at kinks than there are coefficients, multipliers have fewer digits, and u has them all.
 """
+LOO_NEAR_ROWS = 256
+"""Rows nearest to the ends of their pieces, among which paths are followed first."""
 LOO_PATHS_AT_ONCE = 64
 """Paths between two looks at the time."""
 
@@ -107,6 +110,12 @@ class LossPieces:
             found += np.where(low | high, np.where(below, 0, 2), 1)
         return found
 
+    def taken(self, order: np.ndarray) -> LossPieces:
+        """Pieces of the rows in another order."""
+        c = self.counts[order]
+        q, p, d = (one.take(order, axis=1) for one in (self.kinks, self.heights, self.bends))
+        return LossPieces(c, q, self.jumps, p, d, self.kappa, self.softness)
+
     def limits(self, piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Least and largest value of u on lines, of mu on vertical pieces, shape (m,)."""
         counts, kinks, ends, starts, _, heights, bends = self.numbers
@@ -163,6 +172,10 @@ class LinearPivots:
     def __init__(self, A: np.ndarray, free: bool) -> None:
         self.A, self.free = A, free
 
+    def taken(self, order: np.ndarray) -> LinearPivots:
+        """Rows in another order."""
+        return LinearPivots(self.A[order], self.free)
+
     def _system(self, base: PivotBase) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Matrix for coefficients and multipliers of vertical rows; all rows, those on lines, the vertical ones."""
         Z, n = base.with_sum(self.A), self.A.shape[1]
@@ -203,6 +216,12 @@ class LinearPivots:
 
 class GramPivots:
     """Optima for given pieces over a Gram matrix."""
+
+    def taken(self, order: np.ndarray) -> GramPivots:
+        """Rows in another order."""
+        other = copy(self)
+        other.Q, other.border = self.Q[np.ix_(order, order)], self.border[order]
+        return other
 
     def __init__(self, G: np.ndarray, y: np.ndarray, bias: str) -> None:
         self.Q = (G + 1.0 if bias == "regularized" else G) * np.multiply.outer(y, y)
@@ -285,6 +304,24 @@ def settled_pieces(pieces: LossPieces, piece: np.ndarray, pivots: Pivots) -> Piv
 
 def values_left_out(base: PivotBase, pivots: Pivots) -> Generator[None, None, np.ndarray]:
     """Values u of all rows, each without one repetition of it; NaN where a path does not end. Interruptible."""
+    order = _order_by_room(base, pivots)
+    base, pivots = PivotBase(base.pieces.taken(order), base.piece[order]), pivots.taken(order)
+    ordered = yield from _ordered_values_left_out(base, pivots)
+    values = np.empty(order.shape[0])
+    values[order] = ordered
+    return values
+
+
+def _order_by_room(base: PivotBase, pivots: Pivots) -> np.ndarray:
+    """Rows in the order of their distance to the ends of their pieces: at first those on vertical ones."""
+    m = base.piece.shape[0]
+    y, (low, high) = pivots.answers(base, base.given[None])[0, :m], base.pieces.limits(base.piece)
+    room = np.minimum(y - low, high - y)
+    return np.argsort(np.where(base.vertical[:m], -1.0, room), kind="stable")
+
+
+def _ordered_values_left_out(base: PivotBase, pivots: Pivots) -> Generator[None, None, np.ndarray]:
+    """Values u of all rows, each without one repetition of it, as above, of rows in the order of their room."""
     pieces, m = base.pieces, base.piece.shape[0]
     sample = np.linspace(0, m - 1, LOO_SAMPLE).astype(np.intp)
     y, *columns = pivots.answers(base, np.vstack([base.given, np.eye(base.given.shape[0])[sample]]))
@@ -318,7 +355,9 @@ def values_left_out(base: PivotBase, pivots: Pivots) -> Generator[None, None, np
         yield
         some = rows[first : first + LOO_PATHS_AT_ONCE]
         found = np.empty(some.shape[0])
-        loo_paths.follow_loo_paths(*numbers, *scalars, *optimum, some, room, inside, *room_for_paths, found)
+        loo_paths.follow_loo_paths(
+            *numbers, *scalars, *optimum, some, LOO_NEAR_ROWS, room, inside, *room_for_paths, found
+        )
         u[some] = found
     return u
 
