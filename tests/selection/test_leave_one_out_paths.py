@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import mdlearn
 from mdlearn.selection.leave_one_out import pivots, row_paths, scores
@@ -135,6 +136,14 @@ def test_rows_that_cannot_be_written(dtype, order, no_refits):
     found = mdlearn.cross_validate("lsvm", A, y, cv="loo")
     wide = mdlearn.cross_validate("lsvm", A.astype(float), y, cv="loo")
     np.testing.assert_allclose(found.decision, wide.decision, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["svm", "ldm", "lsvm"])
+def test_sparse_rows_wider_than_they_are_many(name, no_refits):
+    X, y = sample(24, d=60)
+    X[np.abs(X) < 1.0] = 0.0
+    found = mdlearn.cross_validate(name, scipy.sparse.csr_matrix(X), y, cv="loo", bias="free")
+    np.testing.assert_allclose(found.decision, refitted(name, X, y, np.ones(24), bias="free"), rtol=0, atol=1e-6)
 
 
 def test_a_named_engine_makes_every_fit():

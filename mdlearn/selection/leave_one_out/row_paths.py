@@ -24,6 +24,7 @@ from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.column import Column
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.proof import Solution
+from mdlearn.numerics import memory
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen_seconds
 from mdlearn.objectives.base import Objective
@@ -44,6 +45,8 @@ from mdlearn.stages import CheckedCall
 
 LOO_MOST_ROWS = 4096
 """Rows up to which the response of all rows to all rows is made: 134 MB."""
+LOO_MOST_COLUMNS = 512
+"""Columns up to which logistic losses have a Hessian of their own."""
 LOO_BASE_TOL = 1e-10
 """Gap of the optimum of all rows, from which its pieces are read."""
 
@@ -55,7 +58,8 @@ def followed_form(form: Any) -> bool:
     if form.ridge != 1 or form.scaled:
         return False
     if form.kinds == {"logistic"}:
-        return isinstance(form.features, LinearFeatures) and not (form.varied or form.offsets)
+        plain = isinstance(form.features, LinearFeatures) and form.features.width <= LOO_MOST_COLUMNS
+        return plain and not (form.varied or form.offsets)
     return bool(form.kinds) and form.kinds <= {"hinge", "squared"} and not (form.varied and form.offsets)
 
 
@@ -115,14 +119,16 @@ class LooValuesByPaths:
         )
         if not followed_form(form):
             return None
+        m = piece.counts.shape[0]
+        memory.require(32.0 * m * m, f"leave-one-out with {m} x {m} numbers", "give cv=5")
         columns = tuple(_column_of_all_rows(one, piece.counts) for one in form.columns)
         form = replace(form, columns=columns)
         outcome = self._solved(form)
         self.stopped = outcome.stopped
         if self.stopped:
             return None
-        if isinstance(form.features, KernelFeatures):
-            self._check_time(symmetric_eigen_seconds(piece.counts.shape[0]))
+        if isinstance(form.features, KernelFeatures) or form.features.width >= m:
+            self._check_time(symmetric_eigen_seconds(m))
         values: np.ndarray = finished(_followed(form, outcome.solutions), self._check_time)
         return values
 
@@ -168,7 +174,7 @@ def _followed(form: MarginForm, solutions: list[Solution]) -> Generator[None, No
         u = column.y * (features.decision(given) + solution.intercept)
         pieces = LossPieces.of(column)
         pivots: LinearPivots | GramPivots
-        if isinstance(features, LinearFeatures):
+        if isinstance(features, LinearFeatures) and features.width < features.n_rows:
             pivots = LinearPivots(column.y[:, None] * _rows_with_constant(features, form.bias), form.bias == "free")
         else:
             G = yield from features.gram()
