@@ -110,9 +110,9 @@ def cross_validate(
 
     With hinges and squared hinges, beside a variance and a mean or not, and with logistic losses of explicit rows, rows
     are followed from the optimum of all rows (whatever `tol` is, to its last digits) to those without them, up to 4,096
-    distinct rows: decision values are those of fits without each row to about 1e-8, and 1e-8 C with hinges. There is
-    no certificate for these. Rows whose path does not end are fitted, as all are with a named solver, class weights, a
-    penalty, or features that are made of the rows.
+    distinct rows: decision values are those of fits without each row to about 1e-7. There is no certificate for these.
+    Rows whose path does not end are fitted, as all are with a named solver, class weights, a penalty, or features that
+    are made of the rows.
 
     The bound of "pseudo-loo" is on the share of rows with z_i <= 0 where the dual variable of row i is fixed at 0 while
     the variance and the mean still know the row. It is no bound on the leave-one-out error when lambda1 > 0 or

@@ -11,7 +11,8 @@ refit is a small system over these rows, S, and one product with the rows L_S:
 where y_j is u_j, and mu_j on a vertical piece. The pieces are found by block pivots, or on a path: a force that keeps
 the optimum of all rows is taken away step by step (`mdlearn._solvers.loo_paths`). A row without a multiplier, and
 without a variance, leaves the optimum as it is. Vertical pieces are ramps, ``u + e mu / c = q`` with a small e, which
-makes multipliers unique where more rows are at kinks than there are coefficients; it costs decision values about e C.
+makes multipliers unique where more rows are at kinks than there are coefficients; it moves u of
+the rows there by 1e-8 at most.
 
 The variance of the margins is one more entry: ``kappa/2 sum c (u - mean)^2`` bends every piece by kappa c, and the sum
 ``s = sum c_j u_j`` is a row of its own with curvature ``-kappa / m``.
