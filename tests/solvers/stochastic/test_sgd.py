@@ -170,13 +170,17 @@ def test_the_bound_never_falls_and_is_what_the_certificate_computes():
 
 
 @pytest.mark.parametrize("scale", [1e-3, 0.3, 30.0])
-@pytest.mark.parametrize("bias", ["none", "regularized"])
-def test_steps_of_the_bound_are_chosen_on_some_rows_and_gain_on_all(bias, scale):
-    """Nine tenths of the most on 400 lengths, but for 1e-4 of the value; rows in order of class, some unused."""
+@pytest.mark.parametrize("kind", ["sorted", "every fifth differs", "weights"])
+def test_steps_of_the_bound_are_chosen_on_some_rows_and_gain_on_all(kind, scale):
+    """Four fifths of the gain of the best of 400 lengths, but for 1e-4 of the value: steps go a little beyond it."""
     X, y = points(m=5000, d=4, seed=20)
     order = np.argsort(y, kind="stable")
-    X, y, rng = X[order], y[order].astype(float), np.random.default_rng(21)
+    X, y, rng, bias = X[order], y[order].astype(float), np.random.default_rng(21), "regularized"
     counts = rng.integers(0, 4, 5000).astype(float)
+    if kind == "every fifth differs":
+        X[::5], y[::5] = 5.0 * X[::5], -y[::5]
+    elif kind == "weights":
+        counts, bias = np.exp(2.0 * rng.standard_normal(5000)), "none"
     column = Column(y, counts, 0.0, 0.0, (LogisticTerm(1e-3),))
     form = MarginForm(LinearFeatures(DenseRows(X)), (column,), bias)
     bound = DualBound(form, column)
@@ -190,7 +194,7 @@ def test_steps_of_the_bound_are_chosen_on_some_rows_and_gain_on_all(bias, scale)
         line = [before.beta + t * (guess - before.beta) for t in [0.0, *lengths]]
         values = [feasible_dual(form, column, beta, before.sigma)[0] for beta in line]
         found = feasible_dual(form, column, bound.best.beta, bound.best.sigma)[0]
-        assert found >= values[0] + 0.9 * (max(values) - values[0]) - 1e-4 * abs(values[0])
+        assert found >= values[0] + 0.8 * (max(values) - values[0]) - 1e-4 * abs(values[0])
 
 
 def test_more_than_two_classes():
