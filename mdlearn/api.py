@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def fit(
     multiclass: str = "auto",
     sample_weight: Any = None,
     class_weight: Any = None,
-    tol: float | str = DEFAULT_TOL,
+    tol: float | Literal["decisions"] = DEFAULT_TOL,
     max_iter: int | None = None,
     time_limit: float | None = None,
     random_state: Any = None,
@@ -135,7 +135,8 @@ def fit(
     monotone : mapping of columns to 1 or -1, optional
         Columns with which f may only rise (1) or fall (-1).
     fairness : tuple (group, epsilon), optional
-        Of an array (m,) of two values: the mean decision values of both groups differ by epsilon at most.
+        Of an array (m,) of two values: the mean decision values of both groups differ by epsilon at most. Means are by
+        sample weight, times class weight where there is one.
     A_ub, b_ub : array-like or sparse matrix of shape (n, d), and array-like of shape (n,), optional
         Constraints A_ub w <= b_ub.
     **params

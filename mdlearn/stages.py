@@ -82,6 +82,8 @@ def checked_limits(
         if not decisions:
             raise ValueError("tol='decisions' is for single fits to rows in memory; give a number")
         tol = DecisionTolerance(1e-9)
+    elif isinstance(tol, str) and (hint := did_you_mean(tol, ("decisions",))):
+        raise TypeError(f"tol needs to be a number >= 0; got {tol!r}{hint}")
     else:
         tol = check_number(tol, "tol", low=0.0) if tol_given else float(tol)
     if max_iter is not None:

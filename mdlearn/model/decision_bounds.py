@@ -46,6 +46,7 @@ def _distances_to_optima(model: FittedRecord) -> np.ndarray:
 def _lengths_of_features(model: FittedRecord, A: Rows) -> np.ndarray:
     """|phi(x)| of every row, with the constant feature of a regularized bias, shape (n,)."""
     squares = _squared_lengths(model, A)
+    squares = np.where(squares >= 0.0, squares, np.inf)  # a kernel that is none for these rows
     return np.sqrt(squares + 1.0 if model.bias == "regularized" else squares)
 
 
@@ -74,7 +75,9 @@ def _rounding_sizes(model: FittedRecord) -> np.ndarray:
     assert model._rows is not None
     alpha = np.abs(model.dual_coef_[:, model.support_]).astype(np.float64)
     roundings = 2.0 * most_kernel_half_roundings(model.kernel, model.n_features_in_) + model._rows.shape[0] + 4.0
-    return UNIT * (roundings * (alpha @ np.sqrt(_squared_lengths(model, model._rows))) + np.abs(model.intercept_))
+    return UNIT * (
+        roundings * (alpha @ np.sqrt(np.maximum(_squared_lengths(model, model._rows), 0.0))) + np.abs(model.intercept_)
+    )
 
 
 def class_decision_bounds(low: np.ndarray, high: np.ndarray, k: int, multiclass: str) -> tuple[np.ndarray, np.ndarray]:

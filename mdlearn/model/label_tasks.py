@@ -68,7 +68,8 @@ class MultiLabelModel(Model):
 
     def _certain(self, f: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Whether all decision values between the bounds stand for the same labels, shape (n,)."""
-        same: np.ndarray = (self.predictions(lower) == self.predictions(upper)).all(axis=1)
+        alike = (self.predictions(lower) == self.predictions(upper)) & (lower <= f) & (f <= upper)
+        same: np.ndarray = alike.all(axis=1)
         return same
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

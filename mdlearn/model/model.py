@@ -155,7 +155,7 @@ class Model(FittedRecord):
         """Whether all decision values between the bounds stand for the same label as f, shape (n,)."""
         if f.ndim > 1:
             return has_certain_class(f, lower, upper)
-        same: np.ndarray = self.predictions(lower) == self.predictions(upper)
+        same: np.ndarray = (self.predictions(lower) == self.predictions(upper)) & (lower <= f) & (f <= upper)
         return same
 
     def _values(self, A: Rows) -> np.ndarray:

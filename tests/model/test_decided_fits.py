@@ -55,7 +55,7 @@ def test_what_cannot_be_decided_is_said():
             call("svm", X, y, *given, tol="decisions")
     with pytest.raises(ValueError, match="single fits"):
         mdlearn.fit("svm", lambda: iter([(X, y)]), None, tol="decisions")
-    with pytest.raises(TypeError, match="tol"):
+    with pytest.raises(TypeError, match="did you mean 'decisions'"):
         mdlearn.fit("svm", X, y, tol="decision")
     on_the_boundary = mdlearn.fit("svm", X, y, tol=1e-12)
     w, b = on_the_boundary.coef_[0], on_the_boundary.intercept_[0]

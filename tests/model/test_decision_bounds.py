@@ -153,6 +153,15 @@ def test_where_nothing_is_proven_bounds_are_infinite_and_say_why():
             assert not model.certified(A).any()
 
 
+def test_a_kernel_that_is_none_for_new_rows_proves_nothing_of_them():
+    """x.z - 1/2 is semidefinite over rows whose first column is 1, and has k(x, x) < 0 at 0."""
+    X = np.column_stack([np.ones(30), np.random.default_rng(0).standard_normal(30)])
+    model = mdlearn.fit("svm", X, X[:, 1] > 0, kernel=lambda A, B: A @ B.T - 0.5, bias="none")
+    lower, upper = model.decision_bounds([[0.0, 0.0]])
+    assert lower == [-np.inf] and upper == [np.inf] and not model.certified([[0.0, 0.0]]).any()
+    assert model.certified(X).mean() > 0.9
+
+
 def test_regression_has_bounds_and_no_labels():
     rng = np.random.default_rng(10)
     X = rng.standard_normal((100, 3))

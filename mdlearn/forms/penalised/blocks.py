@@ -324,7 +324,10 @@ class CoefficientBlocks:
         G = np.vstack([self.K[low].toarray(), -self.K[high].toarray(), np.zeros((0, w.shape[0]))])
         goal = np.append(np.zeros(w.shape[0]), 1.0)
         try:
-            E = np.vstack([G.T, ahead / unit])
+            with np.errstate(over="ignore", divide="ignore"):
+                E = np.vstack([G.T, ahead / unit])
+            if not np.isfinite(E).all():  # a unit of rounding
+                return np.zeros(w.shape)
             rest = E @ nnls(E, goal)[0] - goal
         except RuntimeError:  # too many steps
             return np.zeros(w.shape)

@@ -122,6 +122,29 @@ def test_bounds_of_decision_values_are_those_of_the_constrained_optimum():
     assert (lower <= exact).all() and (exact <= upper).all()
 
 
+def test_groups_of_equal_means_are_no_constraint():
+    """Their difference is rounding, which no equation is made of."""
+    half = np.random.default_rng(0).standard_normal(50)
+    X = np.column_stack([np.full(100, 0.1), np.tile(half, 2)])
+    X[50:] = X[50:][::-1]
+    y, group = np.where(X[:, 1] > 0, 1, -1), np.repeat([0, 1], 50)
+    free = mdlearn.fit("svm", X, y, bias="none")
+    fair = mdlearn.fit("svm", X, y, bias="none", fairness=(group, 0.0))
+    assert fair.certificate.objective == pytest.approx(free.certificate.objective, rel=1e-5)
+
+
+def test_one_column_and_a_move_of_rounding():
+    X, y = [[1.3], [0.2], [1.4], [0.2]], [-1, 1, -1, 1]
+    model = mdlearn.fit("svm", X, y, fairness=([0, 0, 1, 1], 0.0), bounds=(-1, 1))
+    assert abs(model.coef_[0, 0]) <= 1e-12 and model.certificate.converged
+
+
+def test_float32_coefficients_stay_within_their_bounds():
+    X, y = rows(6)
+    model = mdlearn.fit("svm", X.astype(np.float32), y, bounds=(-0.3, 0.3))
+    assert model.coef_.dtype == np.float32 and (np.abs(model.coef_.astype(np.float64)) <= 0.3).all()
+
+
 @pytest.mark.parametrize(
     "settings, match",
     [
@@ -134,6 +157,16 @@ def test_bounds_of_decision_values_are_those_of_the_constrained_optimum():
         ({"monotone": {0: 1}, "bounds": (None, -1.0)}, "contradict"),
         ({"bounds": (0.0, 1.0, 2.0)}, "one pair"),
         ({"bounds": (1.0, 0.0)}, "lower <= upper"),
+        ({"bounds": (np.inf, None)}, "finite coefficients"),
+        ({"bounds": (None, -np.inf)}, "finite coefficients"),
+        ({"bounds": (0, 10**400)}, "numbers, or None"),
+        ({"A_ub": 1j * np.eye(D), "b_ub": np.ones(D)}, "A_ub needs real numbers"),
+        ({"A_ub": [["a"] * D], "b_ub": [1.0]}, "A_ub needs real numbers"),
+        ({"A_ub": [[1.0], [1.0, 2.0]], "b_ub": [1.0, 1.0]}, "A_ub needs real numbers"),
+        ({"A_ub": np.eye(D), "b_ub": np.ones((D, 1))}, "b_ub needs real numbers"),
+        ({"monotone": {0: np.ones(2)}}, "1 .f rises. or -1"),
+        ({"fairness": (np.array(["a", None] * (M // 2), dtype=object), 0.1)}, "values of one kind"),
+        ({"fairness": (np.where(np.arange(M) % 2, np.nan, 1.0), 0.1)}, "two values"),
         ({"bounds": ("a", 0.0)}, "numbers, or None"),
         ({"A_ub": np.eye(D)}, "belong together"),
         ({"A_ub": np.eye(3), "b_ub": np.ones(3)}, "one per feature"),
