@@ -143,9 +143,13 @@ for delay in [None, *random.Random(0).choices([0.0, 0.003, 0.02, 0.1, 0.25], k=i
         time.sleep(1)
     except KeyboardInterrupt:
         answer["delays"].append(time.process_time() - sent[0])
-    answer["left"] += list(GUARD.scopes)
-    time.sleep(0.05)  # Ctrl-C can come while a thread is being born, which then ends by itself
-    answer["left"] += [thread.name for thread in threading.enumerate() if thread.name == "mdlearn"]
+    # Ctrl-C can come while a thread is being born, which then ends by itself: soon, but on a busy machine.
+    for _ in range(40):
+        time.sleep(0.05)
+        left = [*GUARD.scopes, *(thread.name for thread in threading.enumerate() if thread.name == "mdlearn")]
+        if not left:
+            break
+    answer["left"] += left
 answer["same"] = state() == before and found == threadpoolctl.threadpool_info()
 print(json.dumps(answer))
 """
