@@ -375,9 +375,7 @@ def estimate(
     """Return what `bound` does but for some digits, from the tables alone where margins are near 0."""
     cdef Py_ssize_t i, first, n, left, m = beta.shape[0]
     cdef double share, at_zero = 0.0, total = 0.0
-    cdef double b[BLOCK]
-    cdef double factor[BLOCK]
-    cdef double found[BLOCK]
+    cdef double[BLOCK] b, factor, found
     if counts.shape[0] != m:
         raise ValueError("multipliers and counts differ in length")
     with nogil:
