@@ -357,7 +357,14 @@ class Column:
 
     def take(self, rows: np.ndarray, factor: float = 1.0) -> Column:
         """Return the column of some rows, with `factor` times their counts and without a start."""
-        counts = self.counts[rows] if factor == 1.0 else factor * self.counts[rows]
+        return self._of_rows(rows, self.counts[rows] if factor == 1.0 else factor * self.counts[rows])
+
+    def drawn(self, rows: np.ndarray) -> Column:
+        """Return the column of rows that were drawn by their counts: each stands for an equal share of all."""
+        return self._of_rows(rows, np.full(rows.shape[0], self.total / rows.shape[0]))
+
+    def _of_rows(self, rows: np.ndarray, counts: np.ndarray) -> Column:
+        """Column of some rows with other counts, without a start."""
         offset = None if self.offset is None else self.offset[rows]
         by_row = None if self.by_row is None else self.by_row.take(rows)
         return Column(self.y[rows], counts, self.variance, self.mean, self.terms, self.unit, offset, by_row=by_row)

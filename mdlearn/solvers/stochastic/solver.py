@@ -234,8 +234,7 @@ class DualBound:
             return self._curved(self.column, beta + length * change) + rest(length)
 
         if self.sample is self.column:
-            length = _top_of_concave(whole, start, first)
-            values = {length: whole(length)}
+            values = dict([_top_of_concave(whole, start, first)])
         else:
             b, c = self.factors * beta[:, self.rows], self.factors * change[:, self.rows]
 
@@ -243,12 +242,13 @@ class DualBound:
                 return self._curved(self.sample, b + length * c) + rest(length)
 
             origin = self._curved(self.sample, b)
-            length = _top_of_concave(some, origin, first)
-            length = length if length >= SHORTEST_LENGTH else first
+            length, found = _top_of_concave(some, origin, first)
+            if length < SHORTEST_LENGTH:
+                length, found = first, some(first)
             values = {length: whole(length)}
             # On all rows the value rises by more than on some, or by less; near the optimum that is what counts.
-            missed = (values[length] - start - some(length) + origin) / length
-            again = _top_of_concave(lambda t: some(t) + missed * t, origin, length)
+            missed = (values[length] - start - found + origin) / length
+            again, _ = _top_of_concave(lambda t: some(t) + missed * t, origin, length)
             if again >= SHORTEST_LENGTH and abs(again - length) > NEAR_LENGTH * length:
                 values[again] = whole(again)
         length = max(values, key=lambda t: values[t] if np.isfinite(values[t]) else -np.inf)
@@ -313,15 +313,15 @@ def _rows_of_lengths(column: Column) -> tuple[Column, np.ndarray, np.ndarray]:
     ends = np.cumsum(column.counts)
     places = np.modf(GOLDEN_RATIO * np.arange(1, LENGTH_ROWS + 1))[0] * ends[-1]
     rows = np.minimum(np.searchsorted(ends, places, side="right"), int(np.flatnonzero(column.counts)[-1]))
-    counts = np.full(LENGTH_ROWS, column.total / LENGTH_ROWS)
-    offset = None if column.offset is None else column.offset[rows]
-    by_row = None if column.by_row is None else column.by_row.take(rows)
-    sample = Column(column.y[rows], counts, column.variance, column.mean, column.terms, offset=offset, by_row=by_row)
-    return sample, rows, counts / column.counts[rows]
+    sample = column.drawn(rows)
+    return sample, rows, sample.counts / column.counts[rows]
 
 
-def _top_of_concave(value: Callable[[float], float], start: float, first: float) -> float:
-    """Length up to 1, a little beyond the largest value of a concave function, `start` at 0; `first`: begins there."""
+def _top_of_concave(value: Callable[[float], float], start: float, first: float) -> tuple[float, float]:
+    """Length up to 1, a little beyond the largest value of a concave function, with the value there.
+
+    `start`: the value at 0; `first`: length to begin with.
+    """
     first = min(first, 0.5)
     points = [(0.0, start), (first, value(first))]
     if points[1][1] > start:
@@ -335,7 +335,8 @@ def _top_of_concave(value: Callable[[float], float], start: float, first: float)
             points.insert(1, (length, value(length)))
         points = points[1:4] if len(points) > 3 and points[2][1] > points[1][1] else points[:3]
     top = min(max(OVERSHOOT * _top_of_parabola(points), 0.0), 1.0)
-    return top if value(top) > start else max(points, key=itemgetter(1))[0]
+    found = value(top)
+    return (top, found) if found > start else max(points, key=itemgetter(1))
 
 
 def _top_of_parabola(points: list[tuple[float, float]]) -> float:

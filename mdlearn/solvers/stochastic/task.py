@@ -98,11 +98,8 @@ class StochasticTask:
         for k in range(0, rows.shape[0], step):
             some = rows[k : k + step]
             z[k : k + step] = self.column.y[some] * (self.rows.take(some).dot(w) + b)
-        c, counts = self.column, np.full(rows.shape[0], self.column.total / rows.shape[0])
-        offset = None if c.offset is None else c.offset[rows]
-        by_row = None if c.by_row is None else c.by_row.take(rows)
-        sample = Column(c.y[rows], counts, c.variance, c.mean, c.terms, offset=offset, by_row=by_row)
-        return (0.5 * (float(w @ w) + b * b) + sample.distribution_value(z, estimated=True)) / self.scale
+        value = self.column.drawn(rows).distribution_value(z, estimated=True)
+        return (0.5 * (float(w @ w) + b * b) + value) / self.scale
 
     def safe_step(self) -> float:
         """A first step size that no row can make diverge: one over the largest curvature (or jump) of one step."""
