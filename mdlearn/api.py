@@ -6,10 +6,13 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from operator import is_not
 from typing import Any, Literal
 
 import numpy as np
 
+from mdlearn.data.features.kernels import Kernel
 from mdlearn.driver.limits import LimitShortfall
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
@@ -22,7 +25,7 @@ from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.registry import find_row_blocks, registry
 from mdlearn.solvers.base import Solver
-from mdlearn.stages import DEFAULT_TOL, Call, DecisionTolerance, checked_limits, checked_seed
+from mdlearn.stages import DEFAULT_TOL, Call, CheckedCall, DecisionTolerance, checked_limits, checked_seed
 from mdlearn.streaming.fitting import fit_streamed_blocks
 
 GAPS_OF_DECISIONS = tuple(10.0**-k for k in range(2, 9))
@@ -170,7 +173,7 @@ def fit(
         raise ValueError("X_decide are rows for tol='decisions'; give that tol, or leave X_decide out")
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
     constrained = bounds, nonnegative, monotone, fairness, A_ub, b_ub
-    if {*map(type, constrained)} != {type(None)}:
+    if any(map(partial(is_not, None), constrained)):
         if blocks is not None:
             raise ValueError("row blocks take no constraints; an objective of a plugin can declare them as LimitTerm")
         call = replace(call, constraints=Constraints(*constrained))
@@ -197,9 +200,6 @@ def certified_model(
     X_decide: Any = None,
 ) -> tuple[Model, list[LimitShortfall]]:
     """Return the model of an API call and its shortfalls, for a warning of the caller's own kind."""
-    if isinstance(call.limits.tol, DecisionTolerance):
-        decide = X if X_decide is None else X_decide
-        return _decided_model(call, decide, params, X, y, sample_weight, class_weight, warm_start)
     task, kernel_given = call.task(params)
     start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)
     setting = call.read(X, y, sample_weight, class_weight)
@@ -209,33 +209,34 @@ def certified_model(
         if start is not None:
             start.check(setting.data, chosen.exact, setting.places)
             handed.starts = start.starts
-        fitted = setting.solve(task, setting.complete(task), chosen, handed)
+        given = task, setting.complete(task), chosen, handed
+        if isinstance(call.limits.tol, DecisionTolerance):
+            return _decided_model(setting, given, X if X_decide is None else X_decide)
+        fitted = setting.solve(*given)
         return setting.builder().model(fitted), fitted.shortfalls
 
 
 def _decided_model(
-    call: Call,
-    X_decide: Any,
-    params: Mapping[str, Any],
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    class_weight: Any,
-    model: Model | None,
+    setting: CheckedCall, given: tuple[Objective, dict[str, Any], Kernel, PathCache], X_decide: Any
 ) -> tuple[Model, list[LimitShortfall]]:
-    """Return the first of the API's models of smaller and smaller gaps whose decisions are proven."""
-    limits, shortfalls = call.limits, list[LimitShortfall]()
-    for tol in (*GAPS_OF_DECISIONS, float(limits.tol)):
-        now = replace(call, limits=replace(limits, tol=tol))
-        model, shortfalls = certified_model(now, params, X, y, sample_weight, class_weight, model)
+    """Return the API's first model of smaller and smaller gaps that proves its decisions; each fit begins at the last.
+
+    `given`: what `CheckedCall.solve` gets.
+    """
+    limits, handed, builder = setting.call.limits, given[-1], setting.builder()
+    gaps = *GAPS_OF_DECISIONS, float(limits.tol)
+    handed.prepared.left, handed.shared = len(gaps), True
+    for tol in gaps:
+        fitted = setting.solve(*given, replace(limits, tol=tol))
+        model, handed.starts = builder.model(fitted), fitted.starts
+        handed.prepared.left -= 1
         if model.unproven:
             raise ValueError(f"tol='decisions' needs bounds of decision values: {model.unproven}")
         missing = 1.0 - float(model.certified(X_decide).mean())
         if missing <= UNDECIDED_SHARE:
             return model, []
-        if shortfalls:
-            return model, shortfalls
-    assert model is not None
+        if fitted.shortfalls:
+            return model, fitted.shortfalls
     title, measure = f"{model.objective!r}", "a share of unproven decisions of"
     ended, advice = f"at the gap {model.certificate.gap:.2g}", "give the rows that matter as X_decide, or tol=a number"
     return model, [LimitShortfall(title, measure, missing, UNDECIDED_SHARE, ended, advice)]

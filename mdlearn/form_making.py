@@ -31,11 +31,11 @@ from mdlearn.driver.checked_form import check_features, check_form
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.errors import call_with_error_notes, class_is_foreign, steps_with_error_notes
 from mdlearn.forms.joint.pair_stack import PairStack, can_stack_pair
-from mdlearn.forms.penalised.constraints import NO_CONSTRAINTS, Constraints
+from mdlearn.forms.penalised.constraints import Constraints
 from mdlearn.forms.problem import Form, as_joint_problem
 from mdlearn.forms.proof import Solution, ZeroProof
 from mdlearn.numerics.seeds import seeded_rng
-from mdlearn.objectives.base import Objective
+from mdlearn.objectives.base import Objective, overrides_objective_base
 from mdlearn.objectives.declaration.parameters_and_terms import declared_objective_terms
 
 
@@ -68,7 +68,7 @@ class FormMaker:
     multiclass: str
     seed: int
     handed: PathCache
-    constraints: Constraints  # on the coefficients, by the caller of the fit
+    constraints: Constraints | None  # on the coefficients, by the caller of the fit
     solve: Callable[[Form], list[Solution]]  # solves another form, for objectives that need that first
     # raises ValueError for a form that the engine cannot take; None: it takes the first
     check: Callable[[Form], None] | None = None
@@ -104,7 +104,7 @@ class FormMaker:
         else:
             form = yield from task.problem(*given)
         form = as_joint_problem(form) if self.multiclass == "joint" else form
-        if self.constraints is not NO_CONSTRAINTS:
+        if self.constraints is not None:
             form = self.constraints.of(form, self.data)
         if type(task).check_form is not Objective.check_form:
             call_with_error_notes(task, "objective", "check_form", form, params)
@@ -135,8 +135,7 @@ class FormMaker:
         `first`: form of the first pair.
         """
         task, handed, features = self.task, self.handed, first.features
-        methods = "form", "problem", "row_terms", "check_column", "check_form"
-        if any(getattr(type(task), name) is not getattr(Objective, name) for name in methods):
+        if overrides_objective_base(task, "form", "problem", "row_terms", "check_column", "check_form"):
             return None
         alone = handed.starts is not None or handed.prepared.left > 1
         if alone or self.pairs is None or type(features) is not KernelFeatures or features.dtype != np.float64:

@@ -25,9 +25,9 @@ from mdlearn.driver.limits import Limits, LimitShortfall
 from mdlearn.errors import FaultyProblem, call_with_error_notes, class_is_foreign, did_you_mean, is_foreign
 from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
-from mdlearn.forms.penalised.constraints import NO_CONSTRAINTS, Constraints
+from mdlearn.forms.penalised.constraints import Constraints
 from mdlearn.forms.problem import Form
-from mdlearn.forms.proof import Solution
+from mdlearn.forms.proof import Solution, Start, starts_of
 from mdlearn.model.build import StoredCoefficients, build_model, rows_used_by_models, stored_coefficients
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.file.schema import BUILT_IN_TASKS
@@ -137,7 +137,7 @@ class Call:
     multiclass: str
     limits: Limits
     seed: int
-    constraints: Constraints = NO_CONSTRAINTS
+    constraints: Constraints | None = None
 
     @classmethod
     def of(
@@ -230,6 +230,10 @@ class Fitted:
     mapping: FeatureMap | None  # what new rows go through
     ran: Choice  # the engine, and why it was chosen
     shortfalls: list[LimitShortfall]  # what was not reached
+
+    def starts(self, form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
+        """Return starts for problems first ... first + n - 1 of another fit to the same rows, of one form."""
+        return [starts_of(one, form.features) for one in self.outcome.solutions[first : first + n]]
 
 
 @dataclass(eq=False)

@@ -107,7 +107,7 @@ class Driver(LimitedRun):
             progress.problems = count
         if at_once > 1 and isinstance(first.features, KernelFeatures):
             first.features.ask_at_once()
-        known: dict[int, SolvedProblem] = {}
+        stacked: dict[int, SolvedProblem] = {}
         try:
             if later is None:
                 shared = self._watched(self._preparation(first, 0), cut=True)
@@ -115,10 +115,10 @@ class Driver(LimitedRun):
                 for j, problem in enumerate(problems):
                     works.append(self._problem(first, problem, j, shared))
             else:
-                known = self._watched(self._stacked(first, later))
+                stacked = self._watched(self._stacked(first, later))
                 works = [self._alone(_ready_form(first), 0), *(self._alone(later.make(j), j) for j in range(1, count))]
             solutions, proofs, scales = [], [], []
-            for one in self._all(works, at_once, later, known):
+            for one in self._all(works, at_once, later, stacked):
                 solutions.append(one.solution)
                 proofs.append(one.solution.certificate)
                 scales.append((one.at_zero, one.hard))
@@ -212,14 +212,14 @@ class Driver(LimitedRun):
         return solved
 
     def _all(
-        self, works: list[Work], at_once: int, later: LaterProblems | None, known: dict[int, SolvedProblem]
+        self, works: list[Work], at_once: int, later: LaterProblems | None, stacked: dict[int, SolvedProblem]
     ) -> list[SolvedProblem]:
         """Solve the problems, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread.
 
         Those whose turn does not come are answered for: tens of thousands may be left, of which nothing is made.
         """
-        left = [j for j in range(len(works)) if j not in known]
-        solved: list[SolvedProblem | None] = [known.get(j) for j in range(len(works))]
+        left = [j for j in range(len(works)) if j not in stacked]
+        solved: list[SolvedProblem | None] = [stacked.get(j) for j in range(len(works))]
         if at_once > 1:
             share = (self.limits.n_threads or at_once) // at_once
             threads = run_in_threads([works[j] for j in left], min(at_once, len(left)), share, self.late)

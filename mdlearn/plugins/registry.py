@@ -101,9 +101,9 @@ class Registry:
             owners = list(dict.fromkeys(str(plugin.source) for plugin, _ in found))
             if name in known:
                 # A class that has moved into mdlearn since, or one whose author did not know the name.
-                told = f"the {kind} name {name!r} is built in; upgrade the plugin, or give yours another name"
+                fault = f"the {kind} name {name!r} is built in; upgrade the plugin, or give yours another name"
                 for plugin in (plugin for plugin, cls in found if cls is not known[name]):
-                    plugin.faults.append(told)
+                    plugin.faults.append(fault)
             elif all(cls is found[0][1] for _, cls in found):
                 known[name] = found[0][1]
             elif len(owners) == 1:

@@ -109,8 +109,8 @@ class Constraints:
         except TypeError:
             raise TypeError("the group of fairness needs values of one kind; got a mixture") from None
         if values.shape[0] != 2 or (mine.dtype.kind == "f" and np.isnan(mine).any()):
-            told = f"got {values.tolist()[:5]} among rows of positive weight"
-            raise ValueError(f"the group of fairness needs two values; {told}")
+            shown = f"got {values.tolist()[:5]} among rows of positive weight"
+            raise ValueError(f"the group of fairness needs two values; {shown}")
         first = mine == values[0]
         shares = [np.where(own, data.counts, 0.0) / float(data.counts[own].sum()) for own in (first, ~first)]
         difference = data.X.adjoint(shares[0] - shares[1])
@@ -118,10 +118,6 @@ class Constraints:
         sizes = np.sqrt(2.0 * data.X.column_squares(shares[0] + shares[1]))
         rounding = ROUNDED_MEANS * np.finfo(float).eps * np.sqrt(group.shape[0]) * sizes
         return LimitTerm(-epsilon, epsilon, matrix=np.where(np.abs(difference) > rounding, difference, 0.0)[None])
-
-
-NO_CONSTRAINTS = Constraints()
-"""Constraints of a fit without any."""
 
 
 def _float32_limits(limits: np.ndarray, towards: float) -> np.ndarray:

@@ -27,7 +27,7 @@ from mdlearn.forms.proof import Solution
 from mdlearn.numerics import memory
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen_seconds
-from mdlearn.objectives.base import Objective
+from mdlearn.objectives.base import Objective, overrides_objective_base
 from mdlearn.objectives.declaration.parameters_and_terms import resolve_declared_parameters
 from mdlearn.plugins.registry import find, registry
 from mdlearn.selection.folds import FoldUnits
@@ -71,12 +71,10 @@ class LooValuesByPaths:
 
     def values(self, task: Objective) -> np.ndarray | None:
         """Decision values (m,) or (m, k) of all rows, NaN where a path does not end; None where there are no paths."""
-        call, own = self.study.call, type(task)
-        declared = all(
-            getattr(own, name) is getattr(Objective, name)
-            for name in ("form", "problem", "complete", "row_terms", "arranged")
-        )
-        if call.engine is not None or call.options or self.study.class_weight is not None or not declared:
+        call = self.study.call
+        if call.engine is not None or call.options or self.study.class_weight is not None:
+            return None
+        if overrides_objective_base(task, "form", "problem", "complete", "row_terms", "arranged"):
             return None
         setting, place = self._merged()
         params = resolve_declared_parameters(task, setting.data.total - 1.0, setting.data)

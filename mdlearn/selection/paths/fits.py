@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.gram import FoldGramRows, GramMemory
-from mdlearn.driver.driver import Prepared, Starts
+from mdlearn.driver.driver import Prepared
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
-from mdlearn.forms.problem import Form
-from mdlearn.forms.proof import Start, State, starts_of
+from mdlearn.forms.proof import State
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration.grids import declared_grid
@@ -143,7 +142,7 @@ def solve_path(
         solved = dict[int, Fitted]()
         for t, j in enumerate(route.order):
             i, near = group[j], route.before(t)
-            handed.starts = None if near is None or limits.over else _path_starts(solved[near])
+            handed.starts = None if near is None or limits.over else solved[near].starts
             own = limits if limits.callback is None else replace(limits, callback=_path_callback(limits.callback, i))
             solved[j] = fitted = setting.solve(asked[i][0], filled[i], kernel, handed, own)
             handed.prepared.left -= 1
@@ -155,16 +154,6 @@ def solve_path(
 def _path_callback(callback: Callable[[State], Any], i: int) -> Callable[[State], Any]:
     """Callback of the fits of a path, which adds to each state the point that it belongs to."""
     return lambda state: callback(replace(state, point=i))
-
-
-def _path_starts(fitted: Fitted) -> Starts:
-    """Starts for the fit of a path's point, from the fit of another one that is solved."""
-    solutions = fitted.outcome.solutions
-
-    def starts(form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
-        return [starts_of(one, form.features) for one in solutions[first : first + n]]
-
-    return starts
 
 
 def _warn_of_path_shortfalls(found: dict[int, Fitted], limits: Limits) -> None:
