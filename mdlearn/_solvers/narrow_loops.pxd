@@ -60,47 +60,50 @@ cdef extern from *:
         }
     }
 
-    /* M_ij += the sum of v_k times columns i and j, for j up to i at least; `room` has 2 `size` numbers. */
-    MDLEARN_CLONES static void mdlearn_gram(
-        const double *T, Py_ssize_t apart, Py_ssize_t n, Py_ssize_t size, const double *v,
-        double *MDLEARN_ALONE room, double *M, Py_ssize_t width)
-    {
-        Py_ssize_t i, j, k;
-        double *MDLEARN_ALONE second = room + size;
-        for (i = 0; i < n; i += 2) {
-            const double *one = T + i * apart, *two = i + 1 < n ? one + apart : one;
-            double *upper = M + i * width, *lower = upper + width;
-            for (k = 0; k < size; k++) {
-                room[k] = v[k] * one[k];
-                second[k] = v[k] * two[k];
-            }
-            for (j = 0; j < i + 2 && j < n; j += 4) {
-                const double *a = T + j * apart, *b = j + 1 < n ? a + apart : a, *c = j + 2 < n ? a + 2 * apart : a;
-                const double *d = j + 3 < n ? a + 3 * apart : a;
-                mdlearn_sums p = {0}, q = {0}, r = {0}, s = {0}, t = {0}, u = {0}, x = {0}, y = {0};
-                for (k = 0; k < size; k += 8) {
-                    MDLEARN_ADD(p, a + k, room + k);
-                    MDLEARN_ADD(q, b + k, room + k);
-                    MDLEARN_ADD(r, c + k, room + k);
-                    MDLEARN_ADD(s, d + k, room + k);
-                    MDLEARN_ADD(t, a + k, second + k);
-                    MDLEARN_ADD(u, b + k, second + k);
-                    MDLEARN_ADD(x, c + k, second + k);
-                    MDLEARN_ADD(y, d + k, second + k);
-                }
-                upper[j] += MDLEARN_SUM(p);
-                upper[j + 1] += MDLEARN_SUM(q);
-                upper[j + 2] += MDLEARN_SUM(r);
-                upper[j + 3] += MDLEARN_SUM(s);
-                if (i + 1 < n) {
-                    lower[j] += MDLEARN_SUM(t);
-                    lower[j + 1] += MDLEARN_SUM(u);
-                    lower[j + 2] += MDLEARN_SUM(x);
-                    lower[j + 3] += MDLEARN_SUM(y);
-                }
-            }
-        }
+    /* M_ij += the sum of v_k times columns i and j, for j up to i at least; `room` has 2 `size` numbers. Of type `real`,
+       whose `vector` has so many `lanes`. */
+    #define MDLEARN_GRAM(name, real, vector, lanes, ADD, SUM)                                                       \\
+    MDLEARN_CLONES static void name(                                                                                \\
+        const real *T, Py_ssize_t apart, Py_ssize_t n, Py_ssize_t size, const real *v,                              \\
+        real *MDLEARN_ALONE room, double *M, Py_ssize_t width)                                                      \\
+    {                                                                                                               \\
+        Py_ssize_t i, j, k;                                                                                         \\
+        real *MDLEARN_ALONE second = room + size;                                                                   \\
+        for (i = 0; i < n; i += 2) {                                                                                \\
+            const real *one = T + i * apart, *two = i + 1 < n ? one + apart : one;                                  \\
+            double *upper = M + i * width, *lower = upper + width;                                                  \\
+            for (k = 0; k < size; k++) {                                                                            \\
+                room[k] = v[k] * one[k];                                                                            \\
+                second[k] = v[k] * two[k];                                                                          \\
+            }                                                                                                       \\
+            for (j = 0; j < i + 2 && j < n; j += 4) {                                                               \\
+                const real *a = T + j * apart, *b = j + 1 < n ? a + apart : a, *c = j + 2 < n ? a + 2 * apart : a;  \\
+                const real *d = j + 3 < n ? a + 3 * apart : a;                                                      \\
+                vector p = {0}, q = {0}, r = {0}, s = {0}, t = {0}, u = {0}, x = {0}, y = {0};                      \\
+                for (k = 0; k < size; k += lanes) {                                                                 \\
+                    ADD(p, a + k, room + k);                                                                        \\
+                    ADD(q, b + k, room + k);                                                                        \\
+                    ADD(r, c + k, room + k);                                                                        \\
+                    ADD(s, d + k, room + k);                                                                        \\
+                    ADD(t, a + k, second + k);                                                                      \\
+                    ADD(u, b + k, second + k);                                                                      \\
+                    ADD(x, c + k, second + k);                                                                      \\
+                    ADD(y, d + k, second + k);                                                                      \\
+                }                                                                                                   \\
+                upper[j] += SUM(p);                                                                                 \\
+                upper[j + 1] += SUM(q);                                                                             \\
+                upper[j + 2] += SUM(r);                                                                             \\
+                upper[j + 3] += SUM(s);                                                                             \\
+                if (i + 1 < n) {                                                                                    \\
+                    lower[j] += SUM(t);                                                                             \\
+                    lower[j + 1] += SUM(u);                                                                         \\
+                    lower[j + 2] += SUM(x);                                                                         \\
+                    lower[j + 3] += SUM(y);                                                                         \\
+                }                                                                                                   \\
+            }                                                                                                       \\
+        }                                                                                                           \\
     }
+    MDLEARN_GRAM(mdlearn_gram, double, mdlearn_sums, 8, MDLEARN_ADD, MDLEARN_SUM)
 
     /* Multipliers u, x before they are cut off, signed ones, and the steepness of free rows, else 0; sums: the loss, and what multipliers add to
        the dual value. */

@@ -3,6 +3,7 @@
 # Sums of a piece of the rows are of single precision, those over pieces of double. All versions do the same operations.
 
 from mdlearn._solvers.clones cimport MDLEARN_LANES  # and the versions
+from mdlearn._solvers.narrow_loops cimport mdlearn_gram  # and how such matrices are summed
 
 
 cdef extern from *:
@@ -123,47 +124,7 @@ cdef extern from *:
         }
     }
 
-    /* M_ij += the sum of v_k times columns i and j, for j up to i at least; `room` has 2 `size` numbers. */
-    MDLEARN_CLONES static void mdlearn_single_gram(
-        const float *S, Py_ssize_t apart, Py_ssize_t n, Py_ssize_t size, const float *v,
-        float *MDLEARN_ALONE room, double *M, Py_ssize_t width)
-    {
-        Py_ssize_t i, j, k;
-        float *MDLEARN_ALONE second = room + size;
-        for (i = 0; i < n; i += 2) {
-            const float *one = S + i * apart, *two = i + 1 < n ? one + apart : one;
-            double *upper = M + i * width, *lower = upper + width;
-            for (k = 0; k < size; k++) {
-                room[k] = v[k] * one[k];
-                second[k] = v[k] * two[k];
-            }
-            for (j = 0; j < i + 2 && j < n; j += 4) {
-                const float *a = S + j * apart, *b = j + 1 < n ? a + apart : a, *c = j + 2 < n ? a + 2 * apart : a;
-                const float *d = j + 3 < n ? a + 3 * apart : a;
-                mdlearn_singles p = {0}, q = {0}, r = {0}, s = {0}, t = {0}, u = {0}, x = {0}, y = {0};
-                for (k = 0; k < size; k += 16) {
-                    MDLEARN_SINGLE_ADD(p, a + k, room + k);
-                    MDLEARN_SINGLE_ADD(q, b + k, room + k);
-                    MDLEARN_SINGLE_ADD(r, c + k, room + k);
-                    MDLEARN_SINGLE_ADD(s, d + k, room + k);
-                    MDLEARN_SINGLE_ADD(t, a + k, second + k);
-                    MDLEARN_SINGLE_ADD(u, b + k, second + k);
-                    MDLEARN_SINGLE_ADD(x, c + k, second + k);
-                    MDLEARN_SINGLE_ADD(y, d + k, second + k);
-                }
-                upper[j] += MDLEARN_SINGLE_SUM(p);
-                upper[j + 1] += MDLEARN_SINGLE_SUM(q);
-                upper[j + 2] += MDLEARN_SINGLE_SUM(r);
-                upper[j + 3] += MDLEARN_SINGLE_SUM(s);
-                if (i + 1 < n) {
-                    lower[j] += MDLEARN_SINGLE_SUM(t);
-                    lower[j + 1] += MDLEARN_SINGLE_SUM(u);
-                    lower[j + 2] += MDLEARN_SINGLE_SUM(x);
-                    lower[j + 3] += MDLEARN_SINGLE_SUM(y);
-                }
-            }
-        }
-    }
+    MDLEARN_GRAM(mdlearn_single_gram, float, mdlearn_singles, 16, MDLEARN_SINGLE_ADD, MDLEARN_SINGLE_SUM)
     """
     void mdlearn_single_margins(const float *S, Py_ssize_t apart, Py_ssize_t n, Py_ssize_t m, const double *w,
                                 const double *labels, double *out) noexcept nogil
