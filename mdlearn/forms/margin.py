@@ -124,12 +124,14 @@ class MarginForm:
             varied, kinds = varied or column.kappa > 0, kinds | column.kinds
         coupled = (self.joint or self.penalty > 0) and (offsets or by_row or "hinge" in kinds)
         penalised = coupled or bool(self.coefficient_terms)
-        weights, modulus = getattr(self.features, "ridge", None), 0.0
-        # Coefficients of basis rows have another length than what they make.
-        if self.bias != "free" and getattr(self.features, "by_rows", False):
-            modulus = self.ridge * (1.0 if weights is None else float(weights.min()))
-        vars(self).update(varied=varied, offsets=offsets, by_row=by_row, kinds=kinds, penalised=penalised)
-        vars(self)["modulus"] = modulus
+        modulus = 0.0 if self.bias == "free" else self.ridge
+        if isinstance(self.features, LinearFeatures):
+            if not self.features.by_rows:  # coefficients of basis rows have another length than what they make
+                modulus = 0.0
+            elif self.features.ridge is not None:
+                modulus *= float(self.features.ridge.min())
+        vars(self).update(varied=varied, offsets=offsets, by_row=by_row, kinds=kinds)
+        vars(self).update(penalised=penalised, modulus=modulus)
         if self.offsets:
             check_bounded_in_bias(self.bias, self.columns)
         if self.ridge not in (0.0, 1.0) or not 0 < self.unit < np.inf or not 0 <= self.penalty < np.inf:

@@ -52,15 +52,14 @@ def _lengths_of_features(model: FittedRecord, A: Rows) -> np.ndarray:
 
 def _squared_lengths(model: FittedRecord, A: Rows) -> np.ndarray:
     """k(x, x) of every row, or |phi(x)|^2 of explicit features, shape (n,)."""
-    kernel, found = model.kernel, np.empty(A.shape[0])
+    kernel = model.kernel
     if model._map is not None:
-        for part, made in model._map._blocks(A):
-            found[part] = made.squares()
-        return found
+        return model._map.squares(A)
     if model._coef is not None:
         return A.squares()
     if kernel.plain:
         return kernel.diagonal(A)
+    found = np.empty(A.shape[0])
     for part in steps(A.shape[0], ROWS_OF_DIAGONAL):
         some = A.take(part)
         found[part] = kernel.block(some, some).diagonal()

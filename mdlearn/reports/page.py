@@ -17,6 +17,7 @@ from mdlearn.margins.statistics import cumulative_curve, mean, minimum, variance
 from mdlearn.model.model import Model
 from mdlearn.output_files import output_file_target, replace_file
 from mdlearn.reports.svg import bars, curves
+from mdlearn.selection.cross_validation import cross_validate
 
 DOUBTFUL_ROWS, SHOWN_WEIGHTS, CALIBRATION_BINS = 10, 20, 10
 """Rows next to the boundary, coefficients and bins of probabilities that a report shows."""
@@ -41,7 +42,7 @@ def report(
     The file needs nothing else: style and pictures are inside, and there is no script. It has data, parameters,
     certificate, margins, the way of the gap, the rows next to the boundary with proven bounds of their decision values,
     calibration where there are probabilities, the largest coefficients of a linear kernel, the accuracy of
-    leave-one-out for up to 500 rows, and how to fit the model again.
+    leave-one-out for up to 500 rows, and the call that fits the model again, but for weights.
 
     Parameters
     ----------
@@ -126,8 +127,8 @@ class _Report:
             right = float(self.weights[own & (predicted == label)].sum())
             total = float(self.weights[own].sum())
             rows.append([str(label), int(own.sum()), f"{total:g}", f"{right / total:.4f}" if total else ""])
-        told = f"{self.f.shape[0]} rows of {self.model.n_features_in_} columns; accuracy {self.accuracy:.4f}."
-        return f"<p>{told}</p>" + _table(["class", "rows", "weight", "share labelled right"], rows)
+        summary = f"{self.f.shape[0]} rows of {self.model.n_features_in_} columns; accuracy {self.accuracy:.4f}."
+        return f"<p>{summary}</p>" + _table(["class", "rows", "weight", "share labelled right"], rows)
 
     def parameters(self) -> str:
         """Parameters, engine and support rows."""
@@ -152,8 +153,8 @@ class _Report:
     def margin_curve(self) -> str:
         """Picture and numbers of the margins."""
         z, share = cumulative_curve(self.margins, self.given)
-        told = [("mean", mean), ("variance", variance), ("smallest", minimum)]
-        rows = [[name, f"{value(self.margins, self.given):.6g}"] for name, value in told]
+        statistics = [("mean", mean), ("variance", variance), ("smallest", minimum)]
+        rows = [[name, f"{value(self.margins, self.given):.6g}"] for name, value in statistics]
         return curves([("", z, share)], "margin", "share of rows at most there") + _table(["", ""], rows)
 
     def history(self) -> str:
@@ -217,19 +218,15 @@ class _Report:
         largest = np.abs(coef).argmax(axis=0)
         values = coef[largest, np.arange(coef.shape[1])]
         order = np.argsort(-np.abs(values), kind="stable")[:SHOWN_WEIGHTS]
-        told = [names[j] if names else f"column {j}" for j in order]
+        titles = [names[j] if names else f"column {j}" for j in order]
         if coef.shape[0] == self.model.classes_.shape[0]:
-            told = [f"{name}, {self.model.classes_[largest[j]]}" for name, j in zip(told, order)]
-        return bars(told, values[order], "largest coefficients")
+            titles = [f"{name}, {self.model.classes_[largest[j]]}" for name, j in zip(titles, order)]
+        return bars(titles, values[order], "largest coefficients")
 
     def loo(self) -> str:
         """Accuracy of leave-one-out, where the rows are few."""
-        from mdlearn.selection.cross_validation import cross_validate
-
-        model, n = self.model, self.f.shape[0]
-        if n > LOO_ROWS or model._map is not None or not isinstance(model.kernel.name, str):
-            return ""
-        if model.kernel.name not in ("linear", "rbf", "poly"):
+        model = self.model
+        if self.f.shape[0] > LOO_ROWS or model._map is not None or model.kernel.name not in ("linear", "rbf", "poly"):
             return ""
         given: dict[str, Any] = {"bias": model.bias, "multiclass": model.multiclass, "sample_weight": self.given}
         try:
@@ -243,17 +240,11 @@ class _Report:
         return f"<p>Accuracy where every row is left out once: {float(np.mean(found.scores)):.4f}.</p>"
 
     def code(self) -> str:
-        """The call that fits the model again."""
-        model, plain = self.model, self._plain()
-        own = [f"{name}={value!r}" for name, value in plain.items()]
-        kernel = "callable" if model.kernel.name == "callable" else model.kernel.name
-        rest = [
-            f"kernel={kernel!r}",
-            f"bias={model.bias!r}",
-            f"multiclass={model.multiclass!r}",
-            f"tol={model.certificate.tol:g}",
-        ]
-        call = f"mdlearn.fit({model.objective!r}, X, y, {', '.join([*rest, f'solver={model.solver!r}', *own])})"
+        """The call that fits the model again, but for weights, and what is no number and no word."""
+        model = self.model
+        given: dict[str, Any] = {"kernel": model.kernel.name, "bias": model.bias, "multiclass": model.multiclass}
+        given |= {"tol": model.certificate.tol, "solver": model.solver, **self._plain()}
+        call = f"mdlearn.fit({model.objective!r}, X, y, {', '.join(f'{name}={one!r}' for name, one in given.items())})"
         return f"<pre>import mdlearn\n\nmodel = {escape(call)}</pre>"
 
     def _plain(self) -> dict[str, Any]:

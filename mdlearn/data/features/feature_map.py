@@ -181,6 +181,22 @@ class FeatureMap(ABC):
             F[part] = made.dot(coef.T)
         return F
 
+    def squares(self, A: Rows) -> np.ndarray:
+        """Squared lengths |phi(x)|^2 of new rows.
+
+        Parameters
+        ----------
+        A : Rows of shape (n, columns)
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+        """
+        found = np.empty(A.shape[0])
+        for part, made in self._blocks(A):
+            found[part] = made.squares()
+        return found
+
     def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:
         """`scores` with the coefficients of one model, which may prepare them once."""
         return partial(self.scores, coef=coef)
