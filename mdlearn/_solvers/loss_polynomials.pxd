@@ -68,9 +68,41 @@ cdef extern from *:
     MDLEARN_AT_SLOPES(
         mdlearn_table_margins,
         turn * c[6] * (c[1] + u * (2.0 * c[2] + u * (3.0 * c[3] + u * (4.0 * c[4] + u * (5.0 * c[5]))))))
+
+    /* b = multipliers per weight, a division by 0 among them. */
+    MDLEARN_CLONES static void mdlearn_slopes_of(
+        const double *MDLEARN_ALONE beta, const double *MDLEARN_ALONE counts, double weight, Py_ssize_t n,
+        double *MDLEARN_ALONE b)
+    {
+        Py_ssize_t i;
+        for (i = 0; i < n; i++)
+            b[i] = beta[i] / (weight * counts[i]);
+    }
+
+    /* The sum of weight counts (value - less); no number where a value is none. */
+    MDLEARN_CLONES static double mdlearn_weighted_sum(
+        const double *MDLEARN_ALONE value, const double *MDLEARN_ALONE counts, double weight, double less, Py_ssize_t n)
+    {
+        double sums[MDLEARN_LANES] = {0}, total = 0.0;
+        Py_ssize_t i, k, whole = n - n % MDLEARN_LANES;
+        for (i = 0; i < whole; i += MDLEARN_LANES)
+            for (k = 0; k < MDLEARN_LANES; k++)
+                sums[k] += counts[i + k] * (value[i + k] - less);
+        for (i = whole; i < n; i++)
+            total += counts[i] * (value[i] - less);
+        for (k = 0; k < MDLEARN_LANES; k++)
+            total += sums[k];
+        return weight * total;
+    }
     """
     enum:
         PLACE_BITS "MDLEARN_PLACE_BITS"
+    void slopes_of "mdlearn_slopes_of"(
+        const double* beta, const double* counts, double weight, Py_ssize_t n, double* b,
+    ) noexcept nogil
+    double weighted_sum "mdlearn_weighted_sum"(
+        const double* value, const double* counts, double weight, double less, Py_ssize_t n,
+    ) noexcept nogil
     # Values, slopes and second derivatives at n margins t, of n_parts polynomials from the margin `low` on.
     void table_values "mdlearn_table_values"(
         const double* t, Py_ssize_t n, const double* parts, double n_parts, double low, double scale, double* out,

@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 
 from mdlearn._solvers.callbacks cimport Callback, call_for_the_rest
 from mdlearn._solvers.loss_polynomials cimport (
-    PLACE_BITS, table_bends, table_conjugates, table_margins, table_slopes, table_values,
+    PLACE_BITS, slopes_of, table_bends, table_conjugates, table_margins, table_slopes, table_values, weighted_sum,
 )
 
 cdef enum:
@@ -172,9 +172,8 @@ cdef class NearTable:
 
     def losses(self, const double[::1] z, const double[::1] counts, double low, double high, double less):
         """Return the sum of counts times f(t) - less, at margins z that are clipped to [low, high]."""
-        cdef Py_ssize_t i, first, n
-        cdef double t[BLOCK]
-        cdef double found[BLOCK]
+        cdef Py_ssize_t first, n
+        cdef double[BLOCK] t, found
         cdef double total = 0.0
         if counts.shape[0] != z.shape[0]:
             raise ValueError("margins and counts differ in length")
@@ -183,8 +182,7 @@ cdef class NearTable:
                 n = clipped(z, first, low, high, t)
                 table_values(t, n, &self.parts[0, 0], self.parts.shape[0], self.low, self.scale, found)
                 call_for_the_rest(self.value, t, n, found)
-                for i in range(n):
-                    total += counts[first + i] * (found[i] - less)
+                total += weighted_sum(found, &counts[first], 1.0, less, n)
         return total
 
     def multipliers(
@@ -373,27 +371,28 @@ def estimate(
     const double[::1] counts, double weight, int side, double less, ConjugateTable near=None,
 ):
     """Return what `bound` does but for some digits, from the tables alone where margins are near 0."""
-    cdef Py_ssize_t i, first, n, left, m = beta.shape[0]
-    cdef double share, at_zero = 0.0, total = 0.0
-    cdef double[BLOCK] b, factor, found
+    cdef Py_ssize_t i, first, n, m = beta.shape[0]
+    cdef double share, some = NAN, zero = NAN, total = 0.0
+    cdef double[BLOCK] b, found
     if counts.shape[0] != m:
         raise ValueError("multipliers and counts differ in length")
     with nogil:
         for first from 0 <= first < m by BLOCK:
             n = min(<Py_ssize_t> BLOCK, m - first)
-            left = 0
+            slopes_of(&beta[first], &counts[first], weight, n, b)
+            if near is not None:
+                table_conjugates(b, n, &near.parts[0, 0, 0], near.parts.shape[1], near.cap, near.first, found)
+                some = weighted_sum(found, &counts[first], weight, less, n)
+            if some == some:  # every row is in the table
+                total += some
+                continue
             for i in range(n):
                 share = weight * counts[first + i]
                 if share > 0.0:
-                    factor[left], b[left], found[left] = share, beta[first + i] / share, NAN
-                    at_zero += share if b[left] == 0.0 else 0.0
-                    left += b[left] != 0.0
-            if near is not None:
-                table_conjugates(b, left, &near.parts[0, 0, 0], near.parts.shape[1], near.cap, near.first, found)
-            for i in range(left):
-                if found[i] != found[i]:
-                    found[i] = interpolated(table, value, slope, -side * b[i])
-                total += factor[i] * (found[i] - less)
-        if at_zero > 0.0:
-            total += at_zero * (interpolated(table, value, slope, 0.0) - less)
+                    if b[i] == 0.0:
+                        zero = interpolated(table, value, slope, 0.0) if zero != zero else zero
+                        found[i] = zero
+                    elif near is None or found[i] != found[i]:
+                        found[i] = interpolated(table, value, slope, -side * b[i])
+                    total += share * (found[i] - less)
     return total
